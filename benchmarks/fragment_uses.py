@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import numba_cuda, stamp
 from gemmlab.kernels.fragments import (
     SIZES,
     WARPS,

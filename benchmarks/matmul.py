@@ -31,8 +31,7 @@ import numpy as np
 
 from gemmlab import matmul, matmul_choice
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status, numba_cuda
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import gpu_status, numba_cuda, stamp
 from gemmlab.measure import store
 from gemmlab.measure.backends.gpu import flush, provenance
 from gemmlab.measure.benchmarks import REQUIRED, Part, Product

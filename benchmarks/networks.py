@@ -27,8 +27,7 @@ import numpy as np
 from gemmlab import Gemm, kernels, predict
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import gpu_status, stamp
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned

@@ -30,8 +30,7 @@ import numpy as np
 from gemmlab import Gemm, Tiling, kernels
 from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import gpu_status, stamp
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS

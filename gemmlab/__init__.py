@@ -36,8 +36,6 @@ records, plots, explorers, exercises, guess, changed_lines
 ``import gemmlab`` needs NumPy alone; Numba, CUDA, matplotlib and widgets load when they are used.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

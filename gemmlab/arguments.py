@@ -1,7 +1,5 @@
 """Checks of numbers from callers: each comes back as its type, or an error quotes it."""
 
-from __future__ import annotations
-
 import operator
 
 import numpy as np

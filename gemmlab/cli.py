@@ -1,7 +1,5 @@
 """The command ``gemmlab``: doctor, lab, simulate, record, check, book."""
 
-from __future__ import annotations
-
 import argparse
 import runpy
 import sys
@@ -118,7 +116,7 @@ def _add_record(verbs: Any) -> None:
 
 
 def count(text: str) -> int:
-    """A number of times from a command line; ArgumentTypeError for less than 1."""
+    """Return a number of times from a command line; ArgumentTypeError for less than 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)

@@ -8,8 +8,6 @@ capabilities, are listed here alone.
 ('Ampere', True)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -44,7 +42,7 @@ class Architecture:
 
 
 def name_of(capability: Capability) -> str:
-    """The name that assemblers use for a compute capability.
+    """Return the name that assemblers use for a compute capability.
 
     >>> name_of((9, 0))
     'sm_90'
@@ -76,7 +74,7 @@ ARCHITECTURES = {
 
 
 def architecture(name: str) -> Architecture:
-    """The architecture called `name`; ValueError, listing what is known, for another.
+    """Return the architecture called `name`; ValueError, listing what is known, for another.
 
     >>> architecture("sm_75").capability
     (7, 5)
@@ -87,7 +85,7 @@ def architecture(name: str) -> Architecture:
 
 
 def of_capability(capability: Capability) -> Architecture | None:
-    """The architecture of this compute capability; None for one that is not listed."""
+    """Return the architecture of this compute capability; None for one that is not listed."""
     return next((a for a in ARCHITECTURES.values() if a.capability == capability), None)
 
 
@@ -97,14 +95,14 @@ LEVELS = ("dram", "l2", "l1", "shared")  # memories that have a bandwidth, the f
 
 
 class Source(NamedTuple):
-    """Where a number comes from."""
+    """A source says where a number comes from."""
 
     unit: str
     text: str
 
 
 def _quantity(unit: str, **options: Any) -> Any:
-    """A field that a device file states as ``{ value, unit, source }`` in this unit."""
+    """Return a field that a device file states as ``{ value, unit, source }`` in this unit."""
     return field(metadata={"unit": unit}, **options)
 
 
@@ -191,7 +189,7 @@ class Device:
         return None if self.threads_per_sm is None else self.sms * self.threads_per_sm
 
     def clock_of(self, dtype: str) -> float | None:
-        """The boost clock at which the peak of ``dtype`` is stated [Hz]."""
+        """Return the boost clock at which the peak of ``dtype`` is stated [Hz]."""
         if dtype in TENSOR_FORMATS and self.tensor_clock is not None:
             return self.tensor_clock
         return self.clock
@@ -231,12 +229,12 @@ _REQUIRED = ("compute_capability", "clock", "dram_bytes", "dram_bandwidth", *_PE
 
 
 def names() -> list[str]:
-    """The names that `device` accepts, one for each file in ``gemmlab/devices``."""
+    """Return the names that `device` accepts, one for each file in ``gemmlab/devices``."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def device(name: str | Device) -> Device:
-    """The device called ``name``; a `Device` is returned as it is.
+    """Return the device called ``name``; a `Device` is returned as it is.
 
     Raises ``ValueError`` for an unknown name; `names` lists the known ones.
 
@@ -252,7 +250,7 @@ def device(name: str | Device) -> Device:
 
 
 def sources(name: str | Device) -> Mapping[str, Source]:
-    """Where each number of a device comes from: field (``peak.float32``) -> (unit, text).
+    """Return where each number of a device comes from: field (``peak.float32``) -> (unit, text).
 
     >>> sources("v100")["dram_bandwidth"].unit
     'B/s'
@@ -261,7 +259,7 @@ def sources(name: str | Device) -> Mapping[str, Source]:
 
 
 def text_of(name: str) -> str:
-    """The text of a device's file."""
+    """Return the text of a device's file."""
     return (FOLDER / f"{name}.toml").read_text("utf-8")
 
 
@@ -303,7 +301,7 @@ def parse(name: str, text: str) -> Device:
 
 
 def number(name: str, key: str, unit: str, entry: Any, origin: dict[str, Source]) -> Any:
-    """The value of one ``{ value, unit, source }`` table, whose source goes to ``origin``.
+    """Return the value of one ``{ value, unit, source }`` table, whose source goes to ``origin``.
 
     Raises ``ValueError``, which names the file and the key, for anything else, for another unit,
     and for an empty source.

@@ -1,7 +1,5 @@
 """The diagnosis of this machine: what works, what stands in for the rest, and how to mend it."""
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap
@@ -68,7 +66,7 @@ class Finding:
 
 
 def environment() -> Environment:
-    """The environment of this Python."""
+    """Return the environment of this Python."""
     packages = {name: package_version(name) for name in NEEDS}
     packages["cupy"] = next(filter(None, map(package_version, CUPY)), None)
     recorded = {}
@@ -97,7 +95,7 @@ def diagnose(env: Environment | None = None) -> list[Finding]:
 
 
 def report(env: Environment | None = None) -> str:
-    """The diagnosis as one screen of plain ASCII text, for any console.
+    """Return the diagnosis as one screen of plain ASCII text, for any console.
 
     Each line says ok, a note ("--", something stands in) or a problem ("!!"), and below it "->"
     the command that mends it.
@@ -196,12 +194,11 @@ def _predictions(env: Environment) -> Finding:
 
 
 def _install(package: str, env: Environment) -> str:
-    """The command that brings a package; in a clone, run.py sets up everything in one."""
+    """Return the command that brings a package; in a clone, run.py sets up everything in one."""
     return SETUP if env.clone else f'python -m pip install "{package}"'
 
 
 def _reinstall(env: Environment) -> str:
-    """The command that replaces the CUDA packages."""
     if env.clone:
         return f"delete the folder .venv, then: {SETUP}"
     packages = '"numba-cuda[cu13]==0.30.*" "cuda-toolkit==13.0.*" "numpy<2.5"'

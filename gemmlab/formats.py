@@ -7,8 +7,6 @@ memory are those values too, except that bfloat16 takes two bytes there: an arra
 Functions of arrays return arrays, and for a single number one NumPy number.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -16,24 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = [
-    "BY_PTX",
-    "FORMATS",
-    "ROUNDINGS",
-    "TENSOR_FORMATS",
-    "Fields",
-    "Format",
-    "decode",
-    "doubles",
-    "encode",
-    "exact",
-    "fields",
-    "from_memory",
-    "number_format",
-    "real",
-    "round_to",
-    "to_memory",
+    "BY_PTX", "FORMATS", "ROUNDINGS", "TENSOR_FORMATS", "Fields", "Format", "decode", "doubles",
+    "encode", "exact", "fields", "from_memory", "number_format", "real", "round_to", "to_memory",
     "ulp",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -126,7 +110,7 @@ TENSOR_FORMATS = tuple(f.name for f in FORMATS.values() if f.tensor)  # of A and
 
 
 def number_format(dtype: str, argument: str = "dtype") -> Format:
-    """The format called `dtype`; ValueError, quoting it, for one that is not in `FORMATS`.
+    """Return the format called `dtype`; ValueError, quoting it, for one that is not in `FORMATS`.
 
     argument : the name under which the caller was given it
 
@@ -140,7 +124,7 @@ def number_format(dtype: str, argument: str = "dtype") -> Format:
 
 
 def real(x: object) -> np.ndarray:
-    """`x` as an array of real numbers; TypeError for anything else."""
+    """Return `x` as an array of real numbers; TypeError for anything else."""
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
         wrong = [v for v in x.flat if not isinstance(v, Real)]
@@ -193,7 +177,7 @@ ROUNDINGS = ("RN", "RZ", "RNA")
 
 
 def round_to(x: object, dtype: str, rounding: str = "RN") -> np.ndarray:
-    """The numbers of format `dtype` that the values of `x` round to, in the format's carrier.
+    """Give the numbers of format `dtype` that the values of `x` round to, in the format's carrier.
 
     x : real numbers that float64 has, of any shape
     rounding : "RN" to nearest, ties to even; "RZ" toward zero; "RNA" to nearest, ties away from 0
@@ -245,7 +229,7 @@ def ulp(x: object, dtype: str) -> np.ndarray:
 
 
 def _last_place(magnitude: np.ndarray, form: Format) -> np.ndarray:
-    """The exponent of the last place, max(⌊log2 x⌋, emin) − f, of values x ≥ 0."""
+    """Return the exponent of the last place, max(⌊log2 x⌋, emin) − f, of values x ≥ 0."""
     exponent = np.frexp(magnitude)[1] - 1
     return np.where(magnitude == 0, form.emin, np.maximum(exponent, form.emin)) - form.fraction_bits
 
@@ -259,7 +243,7 @@ class Fields(NamedTuple):
 
 
 def encode(x: object, dtype: str) -> np.ndarray:
-    """The bits of numbers of format `dtype`, as unsigned integers of as many bytes as it has.
+    """Give the bits of numbers of format `dtype`, as unsigned integers of as many bytes as it has.
 
     ValueError where a value of `x` is not a number of the format: round first. TypeError for what
     is no real number.
@@ -275,7 +259,7 @@ def encode(x: object, dtype: str) -> np.ndarray:
 
 
 def decode(words: object, dtype: str) -> np.ndarray:
-    """The numbers with these bits, in the carrier of format `dtype`; the inverse of `encode`.
+    """Give the numbers with these bits, in the carrier of format `dtype`; the inverse of `encode`.
 
     The low 13 bits of a TF32 do not count. ValueError for what has more bits than the format, or a
     sign; TypeError for what are no integers.
@@ -325,7 +309,7 @@ def to_memory(x: object, dtype: str) -> np.ndarray:
 
 
 def from_memory(x: np.ndarray, dtype: str) -> np.ndarray:
-    """The numbers in an array in memory, in the carrier of format `dtype`; see `to_memory`.
+    """Return the numbers in an array in memory, in the carrier of format `dtype`; see `to_memory`.
 
     >>> from_memory(np.array([16256], np.uint16), "bfloat16")
     array([1.], dtype=float32)

@@ -4,8 +4,6 @@ A is m×k, B is k×n, C is m×n, all row-major, as everywhere in gemmlab. A or B
 transposed, as BLAS allows: the array then holds Aᵀ (k×m) or Bᵀ (n×k), row-major too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -208,7 +206,7 @@ class Gemm(Product):
         return scalar(self.alpha), scalar(self.beta)
 
     def oriented(self, operands: Operands) -> Operands:
-        """A (m×k), B (k×n) and C (m×n) as the formula has them: views of the stored arrays."""
+        """Give A (m×k), B (k×n) and C (m×n) as the formula has them: views of the stored arrays."""
         a, b, c = operands
         left, right = self.layout
         return Operands(a if left == "n" else a.T, b if right == "n" else b.T, c)
@@ -262,7 +260,7 @@ class Gemm(Product):
                 raise ValueError(f"{name}{list(where)} is {values[where]}; operands must be finite")
 
     def values(self, operands: Operands) -> Operands:
-        """A (m×k), B (k×n) and C (m×n) in float64, as the formula has them."""
+        """Return A (m×k), B (k×n) and C (m×n) in float64, as the formula has them."""
         exact = (
             from_memory(x, form).astype(np.float64)
             for x, form in zip(operands, self.formats, strict=True)
@@ -276,7 +274,7 @@ class Gemm(Product):
         return out + self.beta * c if self.beta != 0 else out
 
     def error(self, result: np.ndarray, operands: Operands) -> float:
-        """The largest error of `result`, relative to the magnitudes that were summed.
+        """Return the largest error of `result`, relative to the magnitudes that were summed.
 
         max over i, j of |result − reference| / (|α|·|A||B| + |β|·|C|); infinity where `result` has
         a NaN or an infinity. A right kernel stays at or below `tolerance`.
@@ -284,7 +282,7 @@ class Gemm(Product):
         return float(np.max(self.errors(result, operands)))
 
     def errors(self, result: np.ndarray, operands: Operands) -> np.ndarray:
-        """The error of each element of `result`, (m, n), in the measure of `error`.
+        """Return the error of each element of `result`, (m, n), in the measure of `error`.
 
         Raises ValueError for a result of another shape.
         """
@@ -339,7 +337,7 @@ class Gemms(Product):
 
 
 def _whole_numbers(name: str, values: Any) -> np.ndarray:
-    """An array of int64, or an error that quotes what is wrong."""
+    """Return an array of int64, or an error that quotes what is wrong."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} holds {array.dtype}; use whole numbers of at least 1")
@@ -349,7 +347,7 @@ def _whole_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _in_memory(values: np.ndarray, dtype: str) -> np.ndarray:
-    """The array that holds `values`, rounded to a format, in memory."""
+    """Return the array that holds `values`, rounded to a format, in memory."""
     form = number_format(dtype)
     if form.carrier.name == dtype:  # NumPy has the format, and rounds to nearest
         return values.astype(form.carrier)

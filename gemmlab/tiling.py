@@ -68,7 +68,7 @@ class Tiling:
 
     @classmethod
     def square(cls, tile: int) -> Tiling:
-        """A block of tile×tile threads that steps along k by the same tile."""
+        """Return a block of tile×tile threads that steps along k by the same tile."""
         return cls(block=(tile, tile, tile))
 
     def __str__(self) -> str:

@@ -8,10 +8,9 @@ from importlib import resources
 import pytest
 
 from gemmlab.device import Device, device, names, parse, sources
-from gemmlab.here import probe
-from gemmlab.here.detection import detect, gpu_status, host
+from gemmlab.here import detection
+from gemmlab.here.detection import Rate, detect, gpu_status, host
 from gemmlab.here.driver import GpuStatus
-from gemmlab.here.probe import Rate
 
 ALL = names()
 H200 = (resources.files("gemmlab") / "devices" / "h200.toml").read_text("utf-8")
@@ -156,8 +155,8 @@ def machine(monkeypatch):
     import sys
 
     module = sys.modules["gemmlab.here.detection"]
-    monkeypatch.setattr(probe, "flop_rate", lambda dtype: Rate(1e11, f"measured here: {dtype}"))
-    monkeypatch.setattr(probe, "bandwidth", lambda: Rate(2e10, "measured here: bandwidth"))
+    monkeypatch.setattr(detection, "flop_rate", lambda dtype: Rate(1e11, f"measured here: {dtype}"))
+    monkeypatch.setattr(detection, "bandwidth", lambda: Rate(2e10, "measured here: bandwidth"))
 
     def answer(status):
         monkeypatch.setattr(module, "gpu_status", lambda: status)
@@ -194,7 +193,7 @@ def status(name, capability, **changes):
 
 def test_detect_without_gpu_is_the_cpu(machine):
     d = machine(GpuStatus(False, "no-driver", "no NVIDIA driver is installed"))
-    assert (d.name, d.kind, d.sms) == ("cpu", "cpu", probe.cores())
+    assert (d.name, d.kind, d.sms) == ("cpu", "cpu", detection.cores())
     assert d.title
     assert d.compute_capability is None
     assert d.shared_bandwidth is None

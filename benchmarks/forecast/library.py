@@ -26,7 +26,7 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.guide_figures import FORMATS
-from gemmlab.compiled.forecast.library_tiles import TileTimes, kind, write
+from gemmlab.compiled.forecast.library import TileTimes, kind, write
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status

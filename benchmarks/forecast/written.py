@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import ROOT
 from gemmlab.device import text_of
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import stamp
 from gemmlab.kernels.hashing import tokens
 from gemmlab.measure import store
 

@@ -20,8 +20,7 @@ import numpy as np
 
 from benchmarks import ROOT
 from gemmlab.device import Device, name_of
-from gemmlab.here.driver import gpu_status, numba_cuda
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import gpu_status, numba_cuda, stamp
 from gemmlab.numerics import TENSOR_CORES
 
 CUDA = Path("/usr/local/cuda/bin")  # where a tool is looked for that is not on the PATH

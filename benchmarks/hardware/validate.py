@@ -33,9 +33,8 @@ from benchmarks.hardware.check import Check, Result, UnavailableError
 from benchmarks.hardware.checks import CHECKS
 from benchmarks.hardware.workers import spread
 from gemmlab.device import Device, names
-from gemmlab.here.detection import detect
+from gemmlab.here.detection import cores, detect
 from gemmlab.here.driver import gpu_status
-from gemmlab.here.probe import cores
 
 STATE = ROOT / ".validation"
 PROCESSES = 16  # at most: each compiles for itself and has a context on the GPU

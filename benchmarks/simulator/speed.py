@@ -24,7 +24,7 @@ from benchmarks.fingerprint import fingerprint
 from benchmarks.hardware.check import Result
 from benchmarks.hardware.store import read, write
 from benchmarks.simulator import work as works
-from gemmlab.here.probe import processor_name
+from gemmlab.here.detection import processor_name
 
 RECORDED = Path(__file__).parent / "recorded" / "speed"
 TIMES = 3

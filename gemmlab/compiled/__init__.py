@@ -13,8 +13,6 @@ predict_library(problem, device) -> LibraryForecast
     cuBLAS, of which there is no code, by its tiles' recorded times
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +20,7 @@ from typing import Any
 _HOMES = {
     "Forecast": "kernel",
     "LibraryForecast": "library",
-    "count_rung": "counting",
+    "count_rung": "rungs",
     "predict_library": "library",
     "predict_rung": "rungs",
     "predict_time": "kernel",

@@ -1,7 +1,5 @@
 """The coalescing explorer: where the lanes of a warp point, and how many sectors that takes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -25,7 +23,7 @@ ALL = np.ones(transactions.WARP, bool)
 
 
 def copy(stride: int, offset: int) -> Callable:
-    """The kernel that is counted: lane i loads element stride · i + offset."""
+    """Return the kernel that is counted: lane i loads element stride · i + offset."""
 
     def kernel(x, y):
         i = cuda.grid(1)
@@ -74,7 +72,6 @@ class Coalescing(Explorer):
         self.arrange(controls, watched=controls)
 
     def show(self) -> str:
-        """Count the load and move the marks; return the sectors counted and used in words."""
         stride, offset, size = self.stride.value, self.offset.value, self.itemsize.value
         x = np.zeros(max(STRIDES) * transactions.WARP, ELEMENTS[size])
         y = np.zeros(transactions.WARP, x.dtype)
@@ -102,7 +99,6 @@ class Coalescing(Explorer):
         ])  # fmt: skip
 
     def _draw_axes(self) -> None:
-        """Draw what does not change: axes, labels, the legend, the lines of 128 bytes."""
         ax = self.curve_axes
         style.prepare(ax)
         style.plain_axis(ax.xaxis, "stride", "elements")

@@ -1,38 +1,28 @@
 """The dot product explorer: the error of a sum over its length, by the way it is summed."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import ipywidgets as widgets
 import numpy as np
 from matplotlib.lines import Line2D
 
-from gemmlab import plots
+from gemmlab import numerics, plots
 from gemmlab.device import architecture
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.numerics import (
-    ACCUMULATIONS,
-    FORMATS,
-    TENSOR_CORES,
-    round_to,
-    running_sums,
-    tensor_core,
-)
 from gemmlab.plots import number
 from gemmlab.plots.shared import style
 
-CORES = {f"{architecture(name).generation} ({name})": name for name in TENSOR_CORES}
+CORES = {f"{architecture(name).generation} ({name})": name for name in numerics.TENSOR_CORES}
 ANY = "sm_90"  # CUDA cores are alike in all of them
 VALUES = ("positive", "either sign")
-OPERANDS = tuple(tensor_core(ANY).block)
+OPERANDS = tuple(numerics.tensor_core(ANY).block)
 SHORT, LONG = 4, 12  # 2^4 = 16 to 2^12 = 4096 products
 LENGTHS = [2**i for i in range(SHORT, LONG + 1)]
 DOTS = 64  # dot products of each kind
-UNIT = FORMATS["float32"].unit_roundoff
+UNIT = numerics.FORMATS["float32"].unit_roundoff
 SHOWN = ("cuda", "inside", "outside")  # float16 sums have errors thousands of times as large
-WAYS = dict(zip(ACCUMULATIONS, style.SERIES, strict=False))  # the colour of each
+WAYS = dict(zip(numerics.ACCUMULATIONS, style.SERIES, strict=False))  # the colour of each
 NAMES_AT_LINES = {
     "cuda": "CUDA cores",
     "inside": "Tensor Core",
@@ -43,11 +33,11 @@ APART = 0.055  # of the height of the axes: names at lines that are nearer would
 
 
 def errors(way: str, dtype: str, arch: str, values: str) -> np.ndarray:
-    """(sum − exact) / Σ |a_i·b_i| of dot products of each length, (lengths, DOTS).
+    """Return (sum − exact) / Σ |a_i·b_i| of dot products of each length, (lengths, DOTS).
 
     The operands are normal, or the magnitudes of such; the Tensor Core is emulated to the bit.
     """
-    return _errors(way, dtype, ANY if ACCUMULATIONS[way].unit == "cuda" else arch, values)
+    return _errors(way, dtype, ANY if numerics.ACCUMULATIONS[way].unit == "cuda" else arch, values)
 
 
 @cache
@@ -56,17 +46,17 @@ def _errors(way: str, dtype: str, arch: str, values: str) -> np.ndarray:
     a, b = rng.standard_normal((2, DOTS, LENGTHS[-1]))
     if values == "positive":
         a, b = np.abs(a), np.abs(b)
-    a, b = (round_to(x, dtype) for x in (a, b))
+    a, b = (numerics.round_to(x, dtype) for x in (a, b))
     products = a.astype(np.float64) * b
     exact, scale = np.cumsum(products, axis=1), np.cumsum(np.abs(products), axis=1)
     last = np.array(LENGTHS) - 1
-    sums = running_sums(a, b, LENGTHS, way, dtype=dtype, arch=arch)
+    sums = numerics.running_sums(a, b, LENGTHS, way, dtype=dtype, arch=arch)
     return (sums - exact[:, last].T) / scale[:, last].T
 
 
 def ways(dtype: str) -> list[str]:
-    """The ways of summing that operands of this format can take."""
-    return [w for w in ACCUMULATIONS if w != "float16" or dtype == "float16"]
+    """Return the ways of summing that operands of this format can take."""
+    return [w for w in numerics.ACCUMULATIONS if w != "float16" or dtype == "float16"]
 
 
 def spread(heights: dict[str, float], apart: float) -> dict[str, float]:
@@ -112,7 +102,7 @@ class DotError(Explorer):
         ):  # fmt: skip
             if value not in known:
                 raise ValueError(f"{name}={value!r} is not offered; use one of {list(known)}")
-        chosen = tensor_core(arch).arch
+        chosen = numerics.tensor_core(arch).arch
         self.k = widgets.SelectionSlider(
             options=LENGTHS, value=k, description="k", style=NAMES,
             layout={"width": "34em", "max_width": "100%"},
@@ -127,10 +117,9 @@ class DotError(Explorer):
         self.arrange([lists, self.k], watched=(self.k, self.dtype, self.arch, self.values))
 
     def show(self) -> str:
-        """Draw errors and bounds over k, and all errors at this k; return them in words."""
         k, dtype, arch = self.k.value, self.dtype.value, self.arch.value
-        if dtype not in TENSOR_CORES[arch].block:
-            known = ", ".join(TENSOR_CORES[arch].block)
+        if dtype not in numerics.TENSOR_CORES[arch].block:
+            known = ", ".join(numerics.TENSOR_CORES[arch].block)
             raise ValueError(f"{arch} does not multiply {dtype}; it has {known}")
         found = {way: errors(way, dtype, arch, self.values.value) for way in ways(dtype)}
         at = LENGTHS.index(k)
@@ -143,9 +132,10 @@ class DotError(Explorer):
         self._draw_dots({way: e[at] for way, e in found.items()}, k)
         lines = [f"{DOTS} dot products of {k} products, {self.values.value}, in {dtype}."]
         for way, largest in self.largest.items():
-            bound = ACCUMULATIONS[way].bound(k, dtype, arch)
+            how = numerics.ACCUMULATIONS[way]
+            bound = how.bound(k, dtype, arch)
             lines.append(
-                f"{ACCUMULATIONS[way].title}: largest error {number(largest / UNIT)} u (emulated), "
+                f"{how.title}: largest error {number(largest / UNIT)} u (emulated), "
                 f"{number(100 * largest / bound)} % of its bound, {number(bound / UNIT)} u."
             )
         return "\n".join(lines) + "\nErrors are relative to Σ|a·b|, and u = 2^-24."
@@ -158,7 +148,7 @@ class DotError(Explorer):
         ends = {}
         for way, of_way in found.items():
             largest = np.maximum(np.abs(of_way).max(axis=1), UNIT / 64)  # 0 has no logarithm
-            bounds = [ACCUMULATIONS[way].bound(n, dtype, arch) for n in LENGTHS]
+            bounds = [numerics.ACCUMULATIONS[way].bound(n, dtype, arch) for n in LENGTHS]
             ax.plot(LENGTHS, bounds, "--", color=WAYS[way], linewidth=1)
             ax.plot(LENGTHS, largest, "^-", color=WAYS[way], markersize=5, linewidth=1)
             ends[way] = largest[-1]
@@ -180,7 +170,6 @@ class DotError(Explorer):
         return here
 
     def _prepare_dots(self) -> None:
-        """Draw the name, the dots and the bar of each way; `_draw_dots` moves them."""
         ax = self.dot_axes
         style.prepare(ax)
         spot = np.linspace(-0.25, 0.25, DOTS)
@@ -188,17 +177,14 @@ class DotError(Explorer):
             (dots,) = ax.plot(0 * spot, place + spot, ".", color=WAYS[way], markersize=4)
             (bar,) = ax.plot([0, 0], [place - 0.32, place + 0.32], color=style.INK, linewidth=1.5)
             self.dots[way] = dots, bar
-            ax.text(
-                0.01, place - 0.36, ACCUMULATIONS[way].title, transform=ax.get_yaxis_transform(),
-                fontsize=style.NOTE, va="bottom",
-            )  # fmt: skip
+            look = {"transform": ax.get_yaxis_transform(), "fontsize": style.NOTE, "va": "bottom"}
+            ax.text(0.01, place - 0.36, numerics.ACCUMULATIONS[way].title, **look)
         ax.axvline(0, color=style.GREY, linewidth=1, zorder=0)
         ax.set(yticks=[], ylim=(len(SHOWN) - 0.5, -0.7))
         ax.set_xlabel("error / (u·Σ|a·b|), u = $2^{-24}$", fontsize=style.LABEL)
         style.provenance(ax, "emulated")
 
     def _draw_dots(self, found: dict, k: int) -> None:
-        """Move the dots to each error of every way at this k."""
         for way, (dots, bar) in self.dots.items():
             dots.set_xdata(found[way] / UNIT)
             bar.set_xdata([found[way].mean() / UNIT] * 2)

@@ -4,8 +4,6 @@ It is a page of its own, drawn by the script beside this file from the bits of e
 answers without a kernel and without a network, in JupyterLab and in the book alike.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from functools import cache
@@ -52,11 +50,7 @@ class Fragments:
         return None if self.register is None else self.layout.element(self.lane, self.register)
 
     def _repr_html_(self) -> str:
-        start = {
-            "layout": LAYOUTS.index(self.layout),
-            "lane": self.lane,
-            "register": self.register,
-        }
+        start = {"layout": LAYOUTS.index(self.layout), "lane": self.lane, "register": self.register}
         data = html.escape(json.dumps([described(one) for one in LAYOUTS], separators=(",", ":")))
         return (
             f"<style>{_file('fragments.css')}</style>"
@@ -70,7 +64,7 @@ class Fragments:
 
 
 def described(layout: Layout) -> dict[str, object]:
-    """A layout as the script takes it: its sizes, and what each bit adds.
+    """Return a layout as the script takes it: its sizes, and what each bit adds.
 
     steps : for matrix, row and column, as `Layout.steps`
     halves : whether two elements share a 32-bit register
@@ -93,7 +87,7 @@ def described(layout: Layout) -> dict[str, object]:
 
 
 def title(layout: Layout) -> str:
-    """An operand as the list of operands names it.
+    """Return an operand as the list of operands names it.
 
     >>> title(fragments.layout("wmma.m16n16k16", "A", arch="sm_70", major="col"))
     'A: f16, stored by columns, sm_70'

@@ -1,28 +1,23 @@
 """The kernel lab: run a kernel, see it beside the others and over its prediction."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
-from gemmlab.explorers.shared import offers
+from gemmlab.explorers.shared import offers, running
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, field, offer, sizes_of
-from gemmlab.explorers.shared.running import Choice, Forecasts, Runner, expected, observed
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator, trial
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import Row
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 SMALLEST, LARGEST = 4, 13  # 2^4 = 16, 2^13 = 8192
 SIZES = tuple(2**i for i in range(SMALLEST + 3, LARGEST + 1))  # where curves are predicted
@@ -38,7 +33,7 @@ class Place(NamedTuple):
     backend: str
 
 
-class KernelLab(Runner):
+class KernelLab(running.Runner):
     """Choose a kernel, a tile and a size; run it; see it beside the others.
 
     kernel : a name of the ladder or its reference, or of a CPU kernel, which brings the others; or
@@ -74,7 +69,7 @@ class KernelLab(Runner):
         self.family = {k.name: k for k in family} | {chosen.name: chosen}
         self.own = None if isinstance(kernel, str) else chosen
         self.remarks: dict[Place, str] = {}  # on kernels of one's own
-        self.forecasts = Forecasts(self.device, self)
+        self.forecasts = running.Forecasts(self.device, self)
         self._recorded = offers.recorded(self.device)
         self._quantity = ""
         runs_on = backends.choose(chosen, backend)
@@ -114,7 +109,6 @@ class KernelLab(Runner):
 
     @property
     def problem(self) -> Gemm:
-        """The problem that the controls ask for."""
         if self._replays:
             return self.stored.value
         if self.ragged.value:
@@ -123,8 +117,7 @@ class KernelLab(Runner):
         return Gemm(side, side, side)
 
     @property
-    def choice(self) -> Choice:
-        """The kernel, its tiling and the backend that runs it; errors as `gemmlab.run` has."""
+    def choice(self) -> running.Choice:
         kernel = self.family[self.kernel.value]
         return kernel, self.tile.value, backends.choose(kernel, self.backend.value)
 
@@ -153,7 +146,6 @@ class KernelLab(Runner):
     # ----------------------------------------------------------------------------- the picture
 
     def show(self) -> str:
-        """Draw all kernels on the left and the chosen one on the right; return it in words."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
         counted = backend == "simulator"
@@ -190,12 +182,12 @@ class KernelLab(Runner):
             (*place[:2], backend, target, under, self.right.get_xlim() + self.right.get_ylim()),
         )
         if latest is None:
-            return expected(p, kernel, target, backend)
+            return running.expected(p, kernel, target, backend)
         more = self.remarks.get(place), self.forecasts.text(kernel, latest, target)
-        return "\n".join(filter(None, [observed(latest, p, target), *more]))
+        return "\n".join(filter(None, [running.observed(latest, p, target), *more]))
 
     def _rows(self, place: Place, target: Device) -> list[Row]:
-        """The kernels beside each other: what was observed of each, and what is predicted."""
+        """Give the kernels beside each other: what was observed of each, and what is predicted."""
         had = {
             (m.kernel, m.tiling): m
             for m in self._all(target, place.backend)
@@ -244,7 +236,6 @@ class KernelLab(Runner):
         return f"{len(mine)} runs"
 
     def _prepare(self, quantity: str) -> None:
-        """Begin both plots anew where they are to show something else than before."""
         if quantity != self._quantity:
             self._quantity = quantity
             self.left.clear()

@@ -1,23 +1,20 @@
 """The explorer of all rooflines: a rung of the ladder, and which memory holds it back."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device, names
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
-from gemmlab.model.roofline import clocks, intensities
+from gemmlab.model.limiter import clocks, intensities
 from gemmlab.plots import number, si
 from gemmlab.plots.roofline import NAMES
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
 
 LARGEST, LEAST = 14, 5  # n from 2^5 to 2^14
 RUNGS = {kernel.name: kernel for kernel in kernels.LADDER}
@@ -60,7 +57,6 @@ class Memories(Explorer):
         self.arrange([row(self.kernel, self.device), self.n], watched=controls)
 
     def show(self) -> str:
-        """Move the marks; return each clock in words, the longest first."""
         target, kernel, n = self._devices[self.device.value], RUNGS[self.kernel.value], self.n.value
         p = self.prediction = predict(Gemm(n, n, n), target, kernel)
         self.measurement = None
@@ -85,7 +81,7 @@ class Memories(Explorer):
 
 
 def describe(p: Prediction, target: Device, measurement: Measurement | None) -> str:
-    """The clocks of a kernel from the longest to the shortest, and the recorded time."""
+    """Return the clocks of a kernel from the longest to the shortest, and the recorded time."""
     found, intensity = clocks(p, target), intensities(p)
     order = sorted(found, key=found.__getitem__, reverse=True)
     longest = found[order[0]]

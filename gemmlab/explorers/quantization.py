@@ -1,30 +1,24 @@
 """The quantization explorer: tiles over C, waves over SMs, and the sawtooth over n."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from gemmlab import kernels, plots
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab import Device, Gemm, Gemms, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Number, dropdown, offer
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends, records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.measure.records import series
-from gemmlab.model.in_tiles import in_tiles
+from gemmlab.model.in_tiles import TILES, in_tiles
 from gemmlab.model.quantization import Quantization as Cut
 from gemmlab.model.quantization import Tile, quantization
-from gemmlab.model.tiles import TILES
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm, Gemms
-from gemmlab.tiling import Tiling
 
 SMALL = "small"
 GPUS = ("v100", "a100_80gb", "h200")  # whose tiles are predicted; the last one's times are recorded
@@ -48,7 +42,7 @@ class Scale:
 
 
 def scale(name: str) -> Scale:
-    """The scale of a device; "small" is a GPU of 8 SMs, on which kernels are simulated."""
+    """Return the scale of a device; "small" is a GPU of 8 SMs, on which kernels are simulated."""
     if name == SMALL:
         target = replace(load_device("h200"), name=SMALL, title="a small GPU of 8 SMs", sms=8)
         tiles = tuple((side, side) for side in (4, 8, 16))
@@ -76,7 +70,7 @@ def counted(problem: Gemm, side: int) -> int:
 
 
 def share_counted(problem: Gemm, tile: Tile, target: Device) -> float:
-    """The share of the FMA units' time in which C gets a product that it needs, by counting.
+    """Return the share of the FMA units' time in which C gets a product that it needs, by counting.
 
     Tiles are equal, and the SM that has most of them ends last.
     """
@@ -144,11 +138,9 @@ class Quantization(Explorer):
 
     @property
     def problem(self) -> Gemm:
-        """The product that the controls ask for."""
         return Gemm(**{s: c.value for s, c in self.sizes.items()}, dtype=self.dtype.value)
 
     def show(self) -> str:
-        """Draw tiles, waves and the sawtooth; return what they leave of the peak in words."""
         here, p, tile = scale(self.device.value), self.problem, self.tile.value
         q = quantization(p, here.device, tile, per_sm=1)
         predicted, observed = self._curves(here, p, tile)
@@ -182,7 +174,6 @@ class Quantization(Explorer):
         return self._said(here, q, p)
 
     def _curves(self, here: Scale, p: Gemm, tile: Tile) -> tuple[dict, dict]:
-        """The share of the peak over n, predicted, and counted or recorded."""
         if here.counted:
             ns = np.arange(1, here.stops["n"][-1] + 1)
             curve = quantization(Gemms(p.m, ns, p.k), here.device, tile, per_sm=1).use
@@ -206,7 +197,6 @@ class Quantization(Explorer):
         return curves, found
 
     def _said(self, here: Scale, q: Cut, p: Gemm) -> str:
-        """Tiles, waves and shares in words."""
         (bm, bn), sms = q.tile, here.device.sms
         told = [
             f"C has {p.m:,}×{p.n:,} elements: {q.tiles:,} tiles of {bm}×{bn}, {q.useful:.1%} of "
@@ -231,7 +221,6 @@ class Quantization(Explorer):
         return "\n".join(told)
 
     def _offer(self, _change: object) -> None:
-        """Offer the tiles, formats and sizes of another device, and take its first ones."""
         here = scale(self.device.value)
         with self.together():
             first = here.tiles[1 if here.counted else 0]
@@ -246,7 +235,7 @@ def _names(tiles: Sequence[Tile]) -> list[tuple[str, Tile]]:
 
 
 def _sizes(here: Scale, p: Gemm, tile: Tile) -> np.ndarray:
-    """The n of a curve: each end of a tile and the column after it, through some waves."""
+    """Return the n of a curve: each end of a tile and the column after it, through some waves."""
     columns = here.device.sms / -(-p.m // tile[0]) * tile[1]  # of a wave
     last = min(here.stops["n"][-1], int(max(WAVES * columns, 4 * tile[1], 1.1 * p.n)))
     ends = np.arange(tile[1], last + 1, tile[1])

@@ -1,17 +1,14 @@
 """The roofline explorer: move a problem along the roof and read what limits it."""
 
-from __future__ import annotations
-
-from gemmlab import plots
+from gemmlab import Gemm, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device, names
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
 from gemmlab.formats import FORMATS
 from gemmlab.model import Prediction, predict
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
 
 LARGEST = 14  # 2^14 = 16384
 
@@ -57,7 +54,6 @@ class Roofline(Explorer):
         )
 
     def show(self) -> str:
-        """Move the point; return the limiter in words, with the numbers that decide it."""
         target = self._devices[self.device.value]
         sizes = {x: getattr(self, x).value for x in "mnk"}
         p = predict(Gemm(**sizes, dtype=self.dtype.value), target)
@@ -102,5 +98,4 @@ def describe(p: Prediction, target: Device) -> str:
 
 
 def _formats(target: Device) -> list[str]:
-    """The formats that a device has a rate for, in the order of `FORMATS`."""
     return [dtype for dtype in FORMATS if dtype in target.peak]

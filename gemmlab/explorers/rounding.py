@@ -1,7 +1,5 @@
 """The rounding explorer: a number, the bits it becomes, and its neighbours in a format."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.colors import ListedColormap
 
@@ -33,7 +31,7 @@ def parts(form: Format) -> list[str]:
 
 
 def digits(x: float, form: Format) -> str:
-    """The bits of a number of the format, without those that do not count.
+    """Return the bits of a number of the format, without those that do not count.
 
     >>> digits(1.5, FORMATS["bfloat16"])
     '0011111111000000'
@@ -101,7 +99,6 @@ class Rounding(Explorer):
         self.arrange([row(*controls)], watched=controls)
 
     def show(self) -> str:
-        """Draw bits and number line; return the value, its bits and the error in words."""
         x, form, mode = self.x.value, FORMATS[self.dtype.value], self.rounding.value
         self.rounded = float(round_to(x, form.name, mode))
         self._draw_bits(x, form)
@@ -135,7 +132,6 @@ class Rounding(Explorer):
     # --------------------------------------------------------------------------------- the bits
 
     def _prepare_bits(self) -> None:
-        """Boxes in two rows, float32 above the format, and in each a digit."""
         ax = self.bit_axes
         ax.set_position((0.1, 0.02, 0.89, 0.62))
         self.boxes = ax.pcolormesh(
@@ -156,7 +152,6 @@ class Rounding(Explorer):
         style.provenance(ax, "computed")
 
     def _draw_bits(self, x: float, form: Format) -> None:
-        """Colour each box by the part that it belongs to, and set the digits."""
         rows = [(FORMATS["float32"], float(round_to(x, "float32"))), (form, self.rounded)]
         kinds = np.ma.masked_all((2, BITS))
         places: dict[str, list[tuple[float, float]]] = {"0": [], "1": []}
@@ -172,7 +167,6 @@ class Rounding(Explorer):
     # --------------------------------------------------------------------------------- the line
 
     def _prepare_line(self) -> None:
-        """A line with marks for the numbers of a format, their names, x, and an arrow from it."""
         ax = self.line_axes
         ax.set_position((0.02, 0.02, 0.96, 0.68))
         ax.set_axis_off()

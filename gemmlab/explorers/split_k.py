@@ -1,18 +1,15 @@
 """The split explorer: time over the parts of k, and which SM computes which part when."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
-from gemmlab.explorers.shared import offers
+from gemmlab.explorers.shared import offers, running
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Number, Size, dropdown, offer
-from gemmlab.explorers.shared.running import Choice, Runner
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator
@@ -20,10 +17,8 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.model import schedule
 from gemmlab.model.schedule import Sharing, sharing
 from gemmlab.plots import si
-from gemmlab.plots.schedule import LARGEST
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
+from gemmlab.plots.timeline import LARGEST
 
 KERNELS = kernels.SPLIT_K
 MOST = 1024  # parts, or blocks
@@ -34,7 +29,7 @@ FEW = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # where traffic is co
 HIGHEST = {"m": 12, "n": 12, "k": 16}  # powers of two at the ends of the sliders
 
 
-class SplitK(Runner):
+class SplitK(running.Runner):
     """Share k among blocks: choose a kernel, a tile, sizes and a split; run it; compare.
 
     kernel : one of `kernels.SPLIT_K`, by name; m, n, k : of the product
@@ -90,18 +85,15 @@ class SplitK(Runner):
 
     @property
     def problem(self) -> Gemm:
-        """The problem that the controls ask for."""
         return Gemm(**{name: size.value for name, size in self.sizes.items()})
 
     @property
-    def choice(self) -> Choice:
-        """The kernel, its tiling with its split, and the backend that runs it."""
+    def choice(self) -> running.Choice:
         kernel = kernels.get(self.kernel.value)
         tiling = replace(_tiles(kernel)[self.tile.value], split=self.split.value)
         return kernel, tiling, backends.choose(kernel, self.backend.value)
 
     def show(self) -> str:
-        """Draw time or traffic over the split, and the schedule of the one that is chosen."""
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
         if backend == "simulator":
@@ -187,13 +179,11 @@ class SplitK(Runner):
         ]
 
     def _library(self, problem: Gemm) -> float | None:
-        """The recorded time of cuBLAS, where there is one."""
         found = offers.recorded(self.device)
         times = (m.seconds for m in found if (m.kernel, m.problem) == ("cublas", problem))
         return next(times, None)
 
     def _offer(self, _change: object) -> None:
-        """Offer the tiles of another kernel, and the split that it suggests."""
         kernel = kernels.get(self.kernel.value)
         with self.together():
             offer(self.tile, {name: name for name in _tiles(kernel)}, self.tile.value)
@@ -202,7 +192,6 @@ class SplitK(Runner):
 
 
 def _tiles(kernel: Kernel) -> dict[str, Tiling]:
-    """A kernel's tilings by the size of their tile of C."""
     return {_name(t.block): t for t in kernel.tilings}
 
 
@@ -242,7 +231,6 @@ def _placed(kernel: Kernel, problem: Gemm, tiling: Tiling, sms: int) -> list[sch
 def _said(
     kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device, shared: Sharing
 ) -> list[str]:
-    """Tiles, waves and sums in words."""
     across, down = tiling.grid(problem)
     many = style.count(across * down, "tile")
     parts = style.count(tiling.split, "part")

@@ -1,7 +1,5 @@
 """The explorer of rings that the TMA fills: stage by stage, as an SM is simulated."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import ipywidgets as widgets
@@ -23,7 +21,7 @@ SHOWN = 16_000  # cycles
 
 @lru_cache(maxsize=8)
 def found(name: str) -> Ring:
-    """The ring of a rung's block, from its compiled code."""
+    """Return the ring of a rung's block, from its compiled code."""
     from gemmlab.compiled.forecast.whole_gpu import sm_facts
 
     executed = rung(name).executed
@@ -60,7 +58,6 @@ class StageTimeline(Explorer):
         self.arrange([row(self.kernel, self.step)], (self.kernel, self.step))
 
     def show(self) -> str:
-        """Draw the cycles from the chosen step on; return the step, shares and times in words."""
         name, step = self.kernel.value, self.step.value
         if name not in self._executed:
             self._executed.add(name)
@@ -79,7 +76,6 @@ class StageTimeline(Explorer):
 
 
 def _told(step: int, turn: Turn) -> str:
-    """When the stage of a step is full, read and free."""
     asked, copied, held, read = (
         number(n)
         for n in (turn.asked, turn.full - turn.asked, turn.read - turn.full, turn.free - turn.read)
@@ -92,7 +88,7 @@ def _told(step: int, turn: Turn) -> str:
 
 
 def _shares(one: Ring, first: int) -> str:
-    """For which part of the cycles that are shown the Tensor Cores multiply and others wait."""
+    """Say for which part of the cycles shown the Tensor Cores multiply and others wait."""
 
     def share(role: str, what: str) -> str:
         spans = [_inside(span, first) for span in one.roles[role] if span.what == what]
@@ -107,5 +103,4 @@ def _shares(one: Ring, first: int) -> str:
 
 
 def _inside(span: Doing, first: int) -> int:
-    """Cycles of a span that are shown."""
     return max(0, min(span.end, first + SHOWN) - max(span.start, first))

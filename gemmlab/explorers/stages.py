@@ -1,34 +1,23 @@
 """The explorer of stages: a ring's timeline, and its time by formula, by code and as recorded."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
+from gemmlab.explorers.shared import controls, running
 from gemmlab.explorers.shared.base import Picture, row
-from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.shared.running import Choice, Job, Runner
 from gemmlab.measure import records
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told
 from gemmlab.measure.measurement import Measurement
-from gemmlab.model.pipeline import (
-    Pipeline,
-    blocks_on,
-    launch_seconds,
-    pipeline_of,
-    stages_needed,
-)
+from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, pipeline_of, stages_needed
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 KERNEL = kernels.mma_pipelined
 PROBLEM = Gemm(4096, 4096, 4096, dtype="float16", out_dtype="float32")
@@ -48,7 +37,7 @@ TILES = {
 
 
 def ringed(block: tuple[int, int, int], stages: int) -> Tiling:
-    """The tiling with this block's tile and so many stages."""
+    """Return the tiling with this block's tile and so many stages."""
     one = TILES[block]
     return Tiling(one.block, one.thread, stages, one.warp)
 
@@ -93,7 +82,7 @@ def _recorded(device: Device) -> dict[Tiling, Measurement]:
     return {m.tiling: m for m in found if m.problem == PROBLEM}
 
 
-class Stages(Runner):
+class Stages(running.Runner):
     """Choose a block's tile and its stages; run the kernel, and its compiled code.
 
     tile : rows, columns and depth of a block's tile, a key of `TILES`; stages : 1 to 5
@@ -119,20 +108,19 @@ class Stages(Runner):
         left, (self.left,) = plots.figure(5.4, 4.0, left=0.95 / 5.4, bottom=0.95 / 4.0)
         right, (self.right,) = plots.figure(4.4, 4.0, bottom=0.95 / 4.0)
         super().__init__(Picture(left, right), load_device(device))
-        self.tile = dropdown("tile", [("×".join(map(str, t)), t) for t in TILES], tile)
+        self.tile = controls.dropdown("tile", [("×".join(map(str, t)), t) for t in TILES], tile)
         self.stages = widgets.IntSlider(
-            stages, STAGES[0], STAGES[-1], description="stages", style=NAMES,
+            stages, STAGES[0], STAGES[-1], description="stages", style=controls.NAMES,
             layout={"width": "24em", "max_width": "100%"},
         )  # fmt: skip
         self.codes: dict[Tiling, Code | str] = {}  # a text says why there is none
         self.recorded = _recorded(self.device)
         self._times: tuple = ()  # what the right picture is of
-        self.coding: Job | None = None
+        self.coding: running.Job | None = None
         self.arrange([row(self.tile, self.stages), self.buttons], (self.tile, self.stages))
 
     @property
     def tiling(self) -> Tiling:
-        """The tiling that the controls say."""
         return ringed(self.tile.value, self.stages.value)
 
     @property
@@ -142,8 +130,7 @@ class Stages(Runner):
         return Gemm(bm, bn, COUNTED * bk, dtype=PROBLEM.dtype, out_dtype=PROBLEM.out_dtype)
 
     @property
-    def choice(self) -> Choice:
-        """The kernel, its tiling and the simulator."""
+    def choice(self) -> running.Choice:
         return KERNEL, self.tiling, "simulator"
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -157,7 +144,7 @@ class Stages(Runner):
             self.codes[tiling] = lacking() or COMPILING
             if self.codes[tiling] is COMPILING:
                 work, done = partial(_limited, tiling, self.device), partial(self._coded, tiling)
-                self.coding = Job(work, lambda _: None, done)
+                self.coding = running.Job(work, lambda _: None, done)
         super()._done(result, error)
         if tiling is not None and self.codes[tiling] is COMPILING:
             self.coding.start()
@@ -167,7 +154,6 @@ class Stages(Runner):
         self.refresh()
 
     def show(self) -> str:
-        """Draw the ring's timeline on the left, and the times of all numbers of stages."""
         chosen = self.tiling
         known = self._known(chosen)
         one = self._pipeline(chosen, known.multiply if known else None)
@@ -182,7 +168,7 @@ class Stages(Runner):
         return "\n".join([_ring(one), self._launch(chosen), self._ran(chosen, run)])
 
     def _pipeline(self, chosen: Tiling, multiply: float | None = None) -> Pipeline:
-        """The loop of one block, with products at best, or of `multiply` cycles."""
+        """Return the loop of one block, with products at best, or of `multiply` cycles."""
         return pipeline_of(KERNEL, self.device, chosen, PROBLEM, multiply)
 
     def _known(self, chosen: Tiling) -> Code | None:

@@ -1,14 +1,12 @@
 """The swizzle explorer: where pieces of a tile lie, and what a rung's loads of them cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import dropdown, offer
@@ -19,8 +17,6 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
 from gemmlab.plots import number
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 PLACED: dict[str, Callable] = {"mma_shared": in_rows, "mma_swizzled": swizzled}
 LENGTHS = (16, 32, 64, 128)  # elements of a row of A's tile, which are those of a step along k
@@ -72,7 +68,8 @@ class Swizzle(Explorer):
         self.counted = self.predicted = 0.0
         self.wavefronts = 0
         self.kernel = dropdown("kernel", list(PLACED), kernel)
-        self.length = dropdown("row of A's tile", _lengths(), length)
+        lengths = [(f"{n} elements, {2 * n} bytes", n) for n in LENGTHS]
+        self.length = dropdown("row of A's tile", lengths, length)
         self.piece = dropdown("marked piece", _pieces(length), piece)
         for control in (self.length, self.piece):
             control.style.description_width = "8em"
@@ -82,7 +79,6 @@ class Swizzle(Explorer):
         self.arrange([row(self.kernel, self.length), self.piece], watched=controls)
 
     def show(self) -> str:
-        """Run the kernel if it has not been, draw tile and costs; return both in words."""
         kernel, length, piece = kernels.get(self.kernel.value), self.length.value, self.piece.value
         run = self._run(kernel, length)
         expected = offers.predicted(kernel, PROBLEM, tiling(length), self.device)
@@ -117,7 +113,6 @@ class Swizzle(Explorer):
         return int(np.bincount(elements[:ROWS, piece] % LINE // PIECE).max())
 
     def _draw_costs(self, name: str, length: int) -> None:
-        """Draw what every run so far was counted to load."""
         for kernel, dots in self.dots.items():
             seen = [
                 (LENGTHS.index(n), of_an_mma(m)) for (k, n), m in self.runs.items() if k == kernel
@@ -136,7 +131,6 @@ class Swizzle(Explorer):
         )
 
     def _draw_axes(self) -> None:
-        """Draw what does not change: predictions for all rows, labels, the legend."""
         ax = self.cost_axes
         style.prepare(ax)
         style.plain_axis(ax.yaxis, "wavefronts of shared loads per mma")
@@ -167,10 +161,6 @@ class Swizzle(Explorer):
         """Keep the piece where the new row has it."""
         with self.together():
             offer(self.piece, dict(_pieces(self.length.value)), self.piece.value)
-
-
-def _lengths() -> list[tuple[str, int]]:
-    return [(f"{n} elements, {2 * n} bytes", n) for n in LENGTHS]
 
 
 def _pieces(length: int) -> list[tuple[str, int]]:

@@ -3,8 +3,6 @@
 `build` makes one warp's product by any policy a kernel; `bound` is the error that it cannot exceed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -12,37 +10,20 @@ import ipywidgets as widgets
 import numpy as np
 from numpy import float32, uint32
 
-from gemmlab import plots
+from gemmlab import numerics, plots
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.instructions import (
-    cvt_rn_f16x2_f32,
-    layout,
-    mma_m16n8k16_f32_f16,
-    unpack_f16x2,
-)
-from gemmlab.numerics import (
-    FORMATS,
-    POLICIES,
-    Policy,
-    backward_error,
-    emulated_matmul,
-    fma_chain_bound,
-    forward_error,
-    split,
-    split_range,
-    tensor_core_bound,
-)
+from gemmlab.instructions import cvt_rn_f16x2_f32, layout, mma_m16n8k16_f32_f16, unpack_f16x2
 from gemmlab.plots.shared import style
 from gemmlab.simt import cuda, simulate
 
 M, N, STEP = 16, 8, 16  # of C, and of one `mma` along k
-UNIT = FORMATS["float32"].unit_roundoff
+UNIT = numerics.FORMATS["float32"].unit_roundoff
 A_AT, B_AT, C_AT = (layout("m16n8k16", operand).element for operand in "ABC")
 
 
-def build(policy: Policy) -> Callable:
-    """The kernel (A, B, C) that stores A·B in C; all are float32, k a multiple of 16.
+def build(policy: numerics.Policy) -> Callable:
+    """Return the kernel (A, B, C) that stores A·B in C; all are float32, k a multiple of 16.
 
     One warp on Tensor Cores, a thread for each element on CUDA cores. It does what
     `numerics.emulated_matmul` says, in the same order: to the bit.
@@ -61,7 +42,7 @@ def _by_chains() -> Callable:
     return chains
 
 
-def _by_products(policy: Policy) -> Callable:
+def _by_products(policy: numerics.Policy) -> Callable:
     SCALE, INVERSE = float32(policy.scale), float32(1 / policy.scale)
     CORRECTED, FOURTH = policy.products > 1, policy.products == 4
     OUTSIDE, ONE_SUM, OFTEN = policy.outside, policy.one_sum, policy.every * STEP
@@ -119,8 +100,8 @@ def _by_products(policy: Policy) -> Callable:
     return products
 
 
-def simulated(policy: Policy, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A·B, (16, 8), by the kernel on the simulator."""
+def simulated(policy: numerics.Policy, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A·B, (16, 8), by the kernel on the simulator."""
     c = np.full((M, N), np.nan, np.float32)
     block = (N, M) if policy.mma is None else (32,)
     with np.errstate(all="ignore"):  # beyond the range of float16
@@ -128,7 +109,7 @@ def simulated(policy: Policy, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return c
 
 
-def bound(policy: Policy, a: np.ndarray, b: np.ndarray) -> float:
+def bound(policy: numerics.Policy, a: np.ndarray, b: np.ndarray) -> float:
     """Bound |C − A·B| / |A||B| over all elements, while no sum is subnormal.
 
     What splits lose and what is left out is taken from A and B; for the sums, see
@@ -137,8 +118,8 @@ def bound(policy: Policy, a: np.ndarray, b: np.ndarray) -> float:
     """
     k = a.shape[1]
     if policy.mma is None:
-        return fma_chain_bound(k)
-    x, y = (split(v, policy.mma.dtype, policy.scale) for v in (a[:, None], b.T[None]))
+        return numerics.fma_chain_bound(k)
+    x, y = (numerics.split(v, policy.mma.dtype, policy.scale) for v in (a[:, None], b.T[None]))
     exact = a[:, None].astype(np.float64) * b.T[None]
     if not (np.isfinite(x.high).all() and np.isfinite(y.high).all()):
         return np.inf
@@ -154,18 +135,20 @@ def bound(policy: Policy, a: np.ndarray, b: np.ndarray) -> float:
         counted = counted + al * bl / s**2
     size = np.abs(exact).sum(-1)
     lost = (np.abs(exact - counted).sum(-1) / size).max()
-    corrections = (cross.sum(-1) / size).max() * tensor_core_bound(3 * k)
+    corrections = (cross.sum(-1) / size).max() * numerics.tensor_core_bound(3 * k)
     return float(lost + (1 + lost) * (_of_sums(policy, k) + corrections + 3 * UNIT))
 
 
-def _of_sums(policy: Policy, k: int) -> float:
-    """The bound of the main products' sum, relative to their magnitudes."""
+def _of_sums(policy: numerics.Policy, k: int) -> float:
+    """Return the bound of the main products' sum, relative to their magnitudes."""
     if policy.one_sum:
-        return tensor_core_bound(policy.products * k)
+        return numerics.tensor_core_bound(policy.products * k)
     if not policy.outside:
-        return tensor_core_bound(k)
+        return numerics.tensor_core_bound(k)
     inside = min(k, policy.every * STEP)
-    return float(np.expm1(np.log1p(tensor_core_bound(inside)) + -(-k // inside) * np.log1p(UNIT)))
+    return float(
+        np.expm1(np.log1p(numerics.tensor_core_bound(inside)) + -(-k // inside) * np.log1p(UNIT))
+    )
 
 
 UNITS = {"Tensor Cores, FP16": "m16n8k16.f32.f16", "FP32 units": "simt"}
@@ -185,7 +168,7 @@ ROOM = 2.0**8  # above them, for the legend
 
 
 def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
-    """A (16, k) and B (k, 8): normal numbers, or their magnitudes, times 2^size."""
+    """Return A (16, k) and B (k, 8): normal numbers, or their magnitudes, times 2^size."""
     rng = np.random.default_rng(k)
     a, b = rng.standard_normal((M, k)), rng.standard_normal((k, N))
     if values == "positive":
@@ -193,36 +176,36 @@ def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
     return (a * 2.0**size).astype(np.float32), (b * 2.0**size).astype(np.float32)
 
 
-def policy(unit: str, products: int, scale: int, every: int) -> Policy:
-    """The policy that the controls ask for: the scale is 2^scale, `every` 0 means inside."""
+def policy(unit: str, products: int, scale: int, every: int) -> numerics.Policy:
+    """Return the policy that the controls ask for: the scale is 2^scale, `every` 0 means inside."""
     if UNITS[unit] == "simt":
-        return POLICIES["simt"]
+        return numerics.POLICIES["simt"]
     scale = scale if products > 1 else 0  # there is no low part
-    return Policy(UNITS[unit], products, 2.0**scale, every > 0, max(1, every))
+    return numerics.Policy(UNITS[unit], products, 2.0**scale, every > 0, max(1, every))
 
 
 @cache
-def emulated(chosen: Policy, k: int, size: int, values: str) -> float:
-    """The error of the emulated product, as `error` has it."""
+def emulated(chosen: numerics.Policy, k: int, size: int, values: str) -> float:
+    """Return the error of the emulated product, as `error` has it."""
     a, b = operands(k, size, values)
-    return error(emulated_matmul(a, b, chosen), a, b)
+    return error(numerics.emulated_matmul(a, b, chosen), a, b)
 
 
 @cache
-def ran(chosen: Policy, k: int, size: int, values: str) -> np.ndarray:
+def ran(chosen: numerics.Policy, k: int, size: int, values: str) -> np.ndarray:
     """C of the kernel on the simulator."""
     return simulated(chosen, *operands(k, size, values))
 
 
 @cache
-def limit(chosen: Policy, k: int, size: int, values: str) -> float:
+def limit(chosen: numerics.Policy, k: int, size: int, values: str) -> float:
     """Bound the error, as `bound` does."""
     return bound(chosen, *operands(k, size, values))
 
 
 def error(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """The largest |C − A·B| / |A||B| of all elements."""
-    return backward_error(c, a.astype(np.float64) @ b.astype(np.float64), a, b)
+    """Return the largest |C − A·B| / |A||B| of all elements."""
+    return numerics.backward_error(c, a.astype(np.float64) @ b.astype(np.float64), a, b)
 
 
 class Tcec(Explorer):
@@ -270,24 +253,22 @@ class Tcec(Explorer):
         self.arrange([row(*lists), row(*sliders)], watched=(*lists, *sliders))
 
     @property
-    def policy(self) -> Policy:
-        """The policy that the controls ask for."""
+    def policy(self) -> numerics.Policy:
         return policy(self.unit.value, self.products.value, self.scale.value, self.every.value)
 
     def show(self) -> str:
-        """Run the kernel if it has not been, draw errors over k and sizes; return them in words."""
         k, size, values = self.k.value, self.size.value, self.values.value
         c, (a, b) = ran(self.policy, k, size, values), operands(k, size, values)
         self.found = error(c, a, b)
         self.expected = emulated(self.policy, k, size, values)
         self.bound = limit(self.policy, k, size, values)
         with np.errstate(all="ignore"):
-            norm = forward_error(c, a.astype(np.float64) @ b.astype(np.float64))
+            norm = numerics.forward_error(c, a.astype(np.float64) @ b.astype(np.float64))
         self._draw(
             self.left, LENGTHS, [(n, size, values) for n in LENGTHS], k, f"{values}, times 2^{size}"
         )
         self._draw(self.right, SIZES, [(k, e, values) for e in SIZES], size, f"{values}, k = {k}")
-        cuda_cores = emulated(POLICIES["simt"], k, size, values)
+        cuda_cores = emulated(numerics.POLICIES["simt"], k, size, values)
         return "\n".join([
             f"{self._said()} {M}×{N}×{k}, {values}, times 2^{size}.",
             f"Largest error / Σ|a·b|: {_text(self.found)} (simulated), {_text(self.expected)} "
@@ -299,7 +280,7 @@ class Tcec(Explorer):
         chosen = self.policy
         if chosen.mma is None:
             return "FP32 units, one FMA after the other."
-        least, largest = split_range(chosen.mma.dtype, chosen.scale)
+        least, largest = numerics.split_range(chosen.mma.dtype, chosen.scale)
         kept = f"Both parts keep 22 bits from {least:.2g} to {largest:.5g}."
         if least > largest:
             kept = "No number keeps 22 bits."
@@ -310,15 +291,15 @@ class Tcec(Explorer):
         ax.clear()
         over_k = ax is self.left
         style.prepare(ax, log="xy" if over_k else "y", base=2 if over_k else 10)
-        lines = [("FP32 units (emulated)", style.GREY, ":", "", POLICIES["simt"], emulated)]
-        lines += [
-            ("bound (predicted)", style.BLUE, "--", "", self.policy, limit),
-            ("emulated", style.BLUE, "-", "", self.policy, emulated),
+        lines = [
+            ("FP32 units (emulated)", style.GREY, ":", numerics.POLICIES["simt"], emulated),
+            ("bound (predicted)", style.BLUE, "--", self.policy, limit),
+            ("emulated", style.BLUE, "-", self.policy, emulated),
         ]
         said = []
-        for name, colour, dash, mark, chosen, what in lines:
+        for name, colour, dash, chosen, what in lines:
             ys = [_shown(what(chosen, *case)) for case in cases]
-            ax.plot(xs, ys, dash, marker=mark, color=colour, linewidth=1.4, label=name)
+            ax.plot(xs, ys, dash, marker="", color=colour, linewidth=1.4, label=name)
             said.append(f"{name} {', '.join(map(_text, ys))}")
         ax.plot([here], [_shown(self.found)], style.MARKS["simulated"].marker, markersize=9,
                 color=style.VERMILION, label="kernel (simulated)", zorder=5)  # fmt: skip
@@ -331,8 +312,7 @@ class Tcec(Explorer):
         if over_k:
             ax.set_xticks(LENGTHS, LENGTHS)
         ax.set_xlabel(
-            "products, k" if over_k else "size of the operands, power of two",
-            fontsize=style.LABEL,
+            "products, k" if over_k else "size of the operands, power of two", fontsize=style.LABEL
         )
         ax.set_ylabel("largest error / Σ|a·b|", fontsize=style.LABEL)
         if over_k:
@@ -353,7 +333,7 @@ def _slider(name: str, options: Sequence[int], value: int) -> widgets.SelectionS
 
 
 def _shown(value: float) -> float:
-    """An error as it is drawn: at the upper edge where there is no number."""
+    """Return an error as it is drawn: at the upper edge where there is no number."""
     return float(np.clip(value, LEAST, MOST))
 
 

@@ -1,10 +1,8 @@
 """The thread-tile explorer: the shared loads, the speed and the limit of each thread tile."""
 
-from __future__ import annotations
-
-from gemmlab import kernels, plots
+from gemmlab import Gemm, Tiling, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED
-from gemmlab.device import device as load_device
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown
@@ -14,8 +12,6 @@ from gemmlab.measure import backends
 from gemmlab.measure.backends import simulator
 from gemmlab.measure.measurement import Measurement
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 KERNELS = (kernels.register_tiled, kernels.vectorised)
 THREADS = 16  # of a block along m, and along n
@@ -25,7 +21,7 @@ SMALLEST, LARGEST = 7, 13  # 2^7 = 128, 2^13 = 8192
 
 
 def tiling(tm: int, tn: int) -> Tiling:
-    """The tiling of 16×16 threads with tm×tn elements each."""
+    """Return the tiling of 16×16 threads with tm×tn elements each."""
     return Tiling(block=(THREADS * tm, THREADS * tn, STEP), thread=(tm, tn))
 
 
@@ -81,18 +77,15 @@ class ThreadTiles(Runner):
 
     @property
     def problem(self) -> Gemm:
-        """The problem that the controls ask for."""
         return Gemm(*[self.size.value] * 3)
 
     @property
     def choice(self) -> Choice:
-        """The kernel, its tiling and the backend that runs it."""
         kernel = kernels.get(self.kernel.value)
         chosen = kernel.choose(tiling(*map(int, self.thread.value.split("×"))))
         return kernel, chosen, backends.choose(kernel, self.backend.value)
 
     def show(self) -> str:
-        """Draw all thread tiles on the left, and what limits the chosen one on the right."""
         problem, (kernel, chosen, backend) = self.problem, self.choice
         target, counted = self.target(backend), backend == "simulator"
         if counted:

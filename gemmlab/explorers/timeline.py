@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from gemmlab import kernels, plots
+from gemmlab import Gemm, kernels, plots
 from gemmlab.arguments import whole_number
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.device import RECORDED
@@ -20,7 +20,6 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
-from gemmlab.problem import Gemm
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.executed import Executed
@@ -82,7 +81,7 @@ def rung(name: str) -> Rung:
 
 @lru_cache(maxsize=128)
 def simulated(name: str, left_out: str) -> Steps:
-    """The steps of a rung without the effect of this name in `LEFT_OUT`."""
+    """Return the steps of a rung without the effect of this name in `LEFT_OUT`."""
     from gemmlab.compiled.forecast.steps import steps
     from gemmlab.compiled.sm.streams import Effects
 
@@ -128,7 +127,10 @@ class Timeline(Explorer):
         )
         self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "18em")
         self.start = Number("from cycle", start, STARTS, least=0)
-        self.cycle = _slider("cycle", cycle, SHOWN - 1)
+        wide = {"width": "24em", "max_width": "100%"}
+        self.cycle = widgets.IntSlider(
+            cycle, 0, SHOWN - 1, description="cycle", style=NAMES, layout=wide
+        )
         warps = self._warps(rung(kernel))
         if warp not in warps:
             raise ValueError(f"warp={warp!r} is not shown; use one of {warps}")
@@ -138,16 +140,11 @@ class Timeline(Explorer):
         self._drawn: tuple = ()
         self._executed: set[str] = set()
         self.arrange(
-            [
-                row(self.kernel, self.left_out, self.view),
-                self.start,
-                row(self.cycle, self.warp),
-            ],
+            [row(self.kernel, self.left_out, self.view), self.start, row(self.cycle, self.warp)],
             (self.kernel, self.left_out, self.view, self.start, self.cycle, self.warp),
         )
 
     def show(self) -> str:
-        """Move the window over the run; return the slot, the step and the times in words."""
         name = self.kernel.value
         if name not in self._executed:
             self._executed.add(name)
@@ -193,13 +190,11 @@ class Timeline(Explorer):
         )
 
     def _warps(self, chosen: Rung) -> tuple[int, ...]:
-        """The numbers of the warps that are shown."""
         one = next(iter(chosen.executed.values()))
         return tuple(range(one.share.resident * one.warps))[self._rows]
 
     @property
     def _rows(self) -> slice:
-        """Choose the warps that are shown."""
         return slice(None, None, 1 if self.view.value == SM else SCHEDULERS)
 
     def _offer_warps(self, warps: tuple[int, ...]) -> None:
@@ -283,12 +278,6 @@ def _slot(found: Steps, window: Window, at: int, cycle: int) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
-
-
-def _slider(name: str, value: int, most: int) -> widgets.IntSlider:
-    return widgets.IntSlider(
-        value, 0, most, description=name, style=NAMES, layout={"width": "24em", "max_width": "100%"}
-    )
 
 
 def _within(name: str, value: int, most: int) -> None:

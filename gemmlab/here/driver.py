@@ -1,17 +1,27 @@
-"""The GPU of this machine, asked of its driver: what it is, and whether kernels run on it."""
+"""The GPU of this machine, and NVIDIA's tools for compiled code, are asked what they are.
 
-from __future__ import annotations
+The driver says which GPU it is, and whether kernels run on it. `ptxas` comes with the wheel
+nvidia-cuda-nvcc, `nvdisasm` with nvidia-cuda-nvdisasm; a CUDA Toolkit has both. A record says by
+which versions it was made: `stamp` tells them for all records alike, and each adds what it alone
+knows, such as the data or the hash of a kernel's source.
+"""
 
 import contextlib
 import ctypes
 import io
+import platform
 import re
+import shutil
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +89,7 @@ def gpu_status() -> GpuStatus:
 
 
 def _driver() -> GpuStatus:
-    """The first GPU as its driver describes it, or why there is none."""
+    """Return the first GPU as its driver describes it, or why there is none."""
     try:
         cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -118,7 +128,7 @@ def _ask(cuda: ctypes.CDLL, driver: str | None) -> GpuStatus:
 
 
 def _driver_version() -> str | None:
-    """The version of the NVIDIA driver, as in "580.65.06", from its management library."""
+    """Return the version of the NVIDIA driver, as in "580.65.06", from its management library."""
     with contextlib.suppress(Exception):
         nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
         text = ctypes.create_string_buffer(96)
@@ -128,7 +138,7 @@ def _driver_version() -> str | None:
 
 
 def package_version(name: str) -> str | None:
-    """The installed version of a Python package, None if it is not installed."""
+    """Return the installed version of a Python package, None if it is not installed."""
     from importlib import metadata  # a tenth of gemmlab's import time, so only when asked
 
     try:
@@ -184,6 +194,71 @@ def _quiet() -> Iterator[None]:
 
 
 def one_line(error: BaseException, width: int = 200) -> str:
-    """An exception in one line: its type and message, at most ``width`` characters."""
+    """Return an exception in one line: its type and message, at most ``width`` characters."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+WHEELS = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
+NOT_INSTALLED = "not installed"
+UNKNOWN = "unknown"  # of what the driver does not report
+
+
+@cache
+def tool(name: str) -> Path:
+    """Find "ptxas" or "nvdisasm"; RuntimeError that says how to get it where there is none."""
+    found = None
+    try:
+        from cuda.pathfinder import find_nvidia_binary_utility
+    except ImportError:
+        found = shutil.which(name)
+    else:
+        found = find_nvidia_binary_utility(name) or shutil.which(name)
+    if found is None:
+        raise RuntimeError(
+            f"{name} is needed to read compiled code, and there is none: pip install {WHEELS[name]}"
+        )
+    return Path(found)
+
+
+def tool_version(name: str) -> str:
+    """Return the version of "ptxas" or "nvdisasm", "13.0.88" say."""
+    return re.search(r"\bV([\d.]+\d)", run(name, "--version").stdout)[1]
+
+
+def run(name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
+    """Run a tool and return what it says; RuntimeError with its words where it refuses."""
+    done = subprocess.run([tool(name), *arguments], capture_output=True, encoding="utf-8")
+    if done.returncode:
+        raise RuntimeError(f"{name} refused the code: {(done.stderr or done.stdout).strip()}")
+    return done
+
+
+def stamp(*names: str) -> dict[str, str]:
+    """Tell the version of each name, on this machine and now.
+
+    names : "date" (ISO 8601 in UTC), "driver", "python", "ptxas" and "nvdisasm", or a Python
+        package, with underscores, as in "numba_cuda"
+    Raises RuntimeError that says how to get a tool that is missing.
+
+    >>> sorted(stamp("numpy", "python"))
+    ['numpy', 'python']
+    """
+    return {name: _told(name) for name in names}
+
+
+def version(package: str) -> str:
+    """Return the version of an installed package, or "not installed"."""
+    return package_version(package) or NOT_INSTALLED
+
+
+def _told(name: str) -> str:
+    if name == "date":
+        return datetime.now(UTC).isoformat(timespec="seconds")
+    if name == "driver":
+        return gpu_status().driver or UNKNOWN
+    if name == "python":
+        return platform.python_version()
+    if name in WHEELS:
+        return tool_version(name)
+    return version(name.replace("_", "-"))

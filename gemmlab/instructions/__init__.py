@@ -17,12 +17,11 @@ memory
     shared_view(shape, dtype, offset) is an array over the block's dynamic shared memory
     (`shared_bytes` of the launch), row-major, from byte `offset` on. Shape and dtype are constants,
     so that it compiles to nothing.
-ldmatrix
+matrix
     ldmatrix_x4(shared, i, j), ldmatrix_x2, ldmatrix_x1, each also with _trans, load 4, 2 or 1
     matrices of 8×8 16-bit elements into a tuple of uint32 (x1: one). Lane 8m + r names the first
     element of row r of matrix m. Rows have 16 bytes: give the array `alignment=16`. From 7.5 on.
     stmatrix_x4(shared, i, j, values) and its like store them. From 9.0 on.
-matrix
     mma_m16n8k16_f32_f16(a, b, c) returns d = a·b + c. The name has the shape, the format of c and
     d, and that of a and b, as in `numerics.MMAS`; rows of a and columns of b lie along k. m8n8k4
     has other orders too, as in mma_m8n8k4_col_row_f32_f16. A fragment is a tuple of registers:
@@ -72,33 +71,19 @@ bits, for arrays of fewer than 2³¹ elements.
 from functools import cache
 from typing import Any
 
-from gemmlab.instructions import (
-    convert,
-    fragments,
-    ldmatrix,
-    matrix,
-    memory,
-    tensor_copies,
-    warpgroup,
-)
+from gemmlab.instructions import convert, fragments, matrix, memory, tensor_copies, warpgroup
 from gemmlab.instructions.convert import *
 from gemmlab.instructions.fragments import *
 from gemmlab.instructions.instruction import Instruction, KernelFunction
-from gemmlab.instructions.ldmatrix import *
 from gemmlab.instructions.matrix import *
 from gemmlab.instructions.memory import *
 from gemmlab.instructions.tensor_copies import *
 from gemmlab.instructions.warpgroup import *
 
 # Each module lists what kernels call in its own __all__.
+MODULES = (convert, fragments, matrix, memory, tensor_copies, warpgroup)
 __all__ = ["Instruction", "fragments"]
-__all__ += convert.__all__
-__all__ += fragments.__all__
-__all__ += ldmatrix.__all__
-__all__ += matrix.__all__
-__all__ += memory.__all__
-__all__ += tensor_copies.__all__
-__all__ += warpgroup.__all__
+__all__ += [name for module in MODULES for name in module.__all__]
 
 
 @cache  # a function has one type

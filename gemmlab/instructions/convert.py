@@ -8,35 +8,17 @@ a mask of that conversion, for every architecture.)
 Source: PTX ISA 9.0, "cvt" and "mov (packing)"; NaN: an H200's results.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
 
 from gemmlab.formats import BY_PTX, FORMATS, decode, encode, round_to
-from gemmlab.instructions.instruction import Instruction, Registers
-from gemmlab.instructions.words import numbers, packed
+from gemmlab.instructions.instruction import Instruction, Registers, named_in, numbers, packed
 from gemmlab.numerics.tensor_cores import nan_word
-
-__all__ = [
-    "cvt_rn_bf16x2_f32",
-    "cvt_rn_f16_f32",
-    "cvt_rn_f16x2_f32",
-    "cvt_rn_tf32_f32",
-    "cvt_rna_tf32_f32",
-    "cvt_rz_bf16x2_f32",
-    "cvt_rz_f16_f32",
-    "cvt_rz_f16x2_f32",
-    "cvt_rz_tf32_f32",
-    "pack_f16x2",
-    "unpack_bf16x2",
-    "unpack_f16x2",
-]
 
 
 def rounded(x: np.ndarray, dtype: str, rounding: str) -> np.ndarray:
-    """The bits of `x` rounded to `dtype`: 16 of them, or 32 for tf32."""
+    """Return the bits of `x` rounded to `dtype`: 16 of them, or 32 for tf32."""
     form, nan = FORMATS[dtype], np.isnan(x)
     words = encode(round_to(np.where(nan, np.float32(0), x), dtype, rounding), dtype)
     if dtype == "tf32" and rounding == "RNA":
@@ -47,17 +29,17 @@ def rounded(x: np.ndarray, dtype: str, rounding: str) -> np.ndarray:
 def pair_meaning(
     dtype: str, rounding: str, low: np.ndarray, high: np.ndarray, *, arch: str
 ) -> np.ndarray:
-    """A word (…, 32, 1) of two numbers."""
+    """Return a word (…, 32, 1) of two numbers."""
     return packed(np.concatenate([rounded(x, dtype, rounding) for x in (low, high)], axis=-1))
 
 
 def single_meaning(dtype: str, rounding: str, x: np.ndarray, *, arch: str) -> np.ndarray:
-    """A number of the format, in its carrier."""
+    """Return a number of the format, in its carrier."""
     return rounded(x, dtype, rounding).view(FORMATS[dtype].carrier)
 
 
 def unpack_meaning(what: str, word: np.ndarray, *, arch: str) -> np.ndarray:
-    """The two float32 (…, 32, 2) of a word; of a NaN in float16, the canonical one."""
+    """Return the two float32 (…, 32, 2) of a word; of a NaN in float16, the canonical one."""
     values = numbers(word, what).astype(np.float32)
     if what == "bfloat16x2":
         return values
@@ -127,3 +109,5 @@ unpack_bf16x2 = _instruction(
     "sm_53",
     partial(unpack_meaning, "bfloat16x2"),
 )
+
+__all__ = named_in(globals())

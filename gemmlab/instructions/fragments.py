@@ -76,7 +76,7 @@ class LayoutFunction(KernelFunction):
 
 
 def place(steps: tuple[int, ...], lane: Any, register: Any) -> Any:
-    """The place of `register` of `lane` along one axis: the sum of what each bit adds."""
+    """Return the place of `register` of `lane` along one axis: the sum of what each bit adds."""
     total = (lane & 0) + (register & 0)
     for bit, step in enumerate(steps):
         number, shift = (lane, bit) if bit < 5 else (register, bit - 5)
@@ -138,7 +138,7 @@ class Layout:
         return f"{self.first} to {self.last}" if self.last else f"{self.first} and newer"
 
     def on(self, arch: str) -> bool:
-        """Whether an architecture has it; ValueError for one that is not known."""
+        """Say whether an architecture has it; ValueError for one that is not known."""
         asked = architecture(arch)
         after = not self.first or asked >= architecture(self.first)
         return after and (not self.last or asked <= architecture(self.last))
@@ -173,11 +173,11 @@ class Layout:
         return LayoutFunction(self, "holds")
 
     def matrix(self, lane: Any, register: Any) -> Any:
-        """The number of the independent matrix that `register` of `lane` belongs to."""
+        """Return the number of the independent matrix that `register` of `lane` belongs to."""
         return place(self.steps[2], lane, register)
 
     def map(self, i: int, j: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The lanes and the registers that hold element (i, j), one of each for each copy.
+        """Return the lanes and the registers that hold element (i, j), one of each for each copy.
 
         Raises IndexError for an element that the matrix does not have.
 
@@ -202,7 +202,7 @@ class Layout:
         return ((i, j, *self.map(i, j)) for i in range(rows) for j in range(cols))
 
     def gather(self, fragment: np.ndarray) -> np.ndarray:
-        """The matrices (…, matrices, rows, cols) of a fragment (…, 32, registers).
+        """Return the matrices (…, matrices, rows, cols) of a fragment (…, 32, registers).
 
         Of an element that is held several times, the copy of the lowest lane and register counts.
         """
@@ -214,7 +214,7 @@ class Layout:
         return out
 
     def scatter(self, matrix: np.ndarray) -> np.ndarray:
-        """The fragment (…, 32, registers) of matrices (…, matrices, rows, cols)."""
+        """Return the fragment (…, 32, registers) of matrices (…, matrices, rows, cols)."""
         return np.asarray(matrix)[(..., *self._places)]
 
     @cached_property
@@ -237,12 +237,7 @@ class Layout:
 
 
 def _of(
-    instruction: str,
-    operand: str,
-    formats: str,
-    lane: str,
-    register: str,
-    **limits: str,
+    instruction: str, operand: str, formats: str, lane: str, register: str, **limits: str
 ) -> Layout:
     lists = (tuple(text.split()) for text in (formats, lane, register))
     return Layout(instruction, operand, *lists, **limits)
@@ -289,7 +284,7 @@ LAYOUTS = (
 def layout(
     instruction: str, operand: str, format: str = "", *, arch: str = "sm_80", major: str = ""
 ) -> Layout:
-    """The layout of an operand; the first that fits where several would.
+    """Return the layout of an operand; the first that fits where several would.
 
     instruction : its shape, "m16n8k16" or "wmma.m16n16k16"; operand : "A", "B" or "C"
     format : "f16", "bf16", "tf32", "f32"; arch : a name in `ARCHITECTURES`, "sm_80"

@@ -1,20 +1,87 @@
-"""What an instruction is: its name, its PTX, its operands, what it needs and what it means.
+"""An instruction has a name, its PTX, its operands, what it needs and what it means.
 
 From one `Instruction` come the function that a compiler knows (`numba_cuda`) and what the simulator
-does (`gemmlab.simt`).
+does (`gemmlab.simt`). Operands name what registers hold: "float32", "tf32" and so on for one number
+of that format; "float16x2" and "bfloat16x2" for a packed pair, the first number in the lowest bits;
+"uint32" for 32 bits whatever they mean.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gemmlab.device import Capability, architecture
-from gemmlab.formats import BY_PTX
-from gemmlab.instructions import words
+from gemmlab.formats import BY_PTX, FORMATS, Format, decode, encode
+
+WORD = np.dtype(np.uint32)
+
+
+def held(form: Format) -> str:
+    """What a register of a fragment holds of a format: as many numbers as 32 bits have room for.
+
+    >>> held(FORMATS["bfloat16"]), held(FORMATS["tf32"])
+    ('bfloat16x2', 'tf32')
+    """
+    return f"{form.name}x{WORD.itemsize // form.bytes}" if form.bytes < WORD.itemsize else form.name
+
+
+def of_one(what: str) -> tuple[str, int]:
+    """Return the format of a number in a register, and how many numbers there are.
+
+    >>> of_one("float16x2"), of_one("tf32")
+    (('float16', 2), ('tf32', 1))
+    """
+    name, _, count = what.rpartition("x")
+    return (name, int(count)) if name else (what, 1)
+
+
+def per_register(what: str) -> int:
+    """Numbers in a register.
+
+    >>> per_register("float16x2"), per_register("tf32")
+    (2, 1)
+    """
+    return of_one(what)[1]
+
+
+@cache
+def carrier(what: str) -> np.dtype:
+    """The NumPy type by which kernels know a register: a word, or that of its number's format.
+
+    >>> carrier("float16x2"), carrier("tf32")
+    (dtype('uint32'), dtype('float32'))
+    """
+    return WORD if what == WORD.name or per_register(what) > 1 else FORMATS[what].carrier
+
+
+def numbers(registers: np.ndarray, what: str) -> np.ndarray:
+    """The numbers in registers (…, n), each in its format's carrier: (…, 2n) of packed pairs."""
+    name, count = of_one(what)
+    if count == 1:
+        return registers
+    return decode(np.ascontiguousarray(registers, WORD).view(FORMATS[name].words), name)
+
+
+def registers(values: np.ndarray, what: str) -> np.ndarray:
+    """Return the registers that hold numbers: the inverse of `numbers`.
+
+    ValueError for values that are not numbers of a packed format: round them first.
+    """
+    name, count = of_one(what)
+    return np.asarray(values) if count == 1 else packed(encode(values, name))
+
+
+def halves(words: np.ndarray) -> np.ndarray:
+    """Return the 16-bit halves of words, (…, n) -> (…, 2n), low half first."""
+    return np.ascontiguousarray(words, WORD).view(np.uint16)
+
+
+def packed(values: np.ndarray) -> np.ndarray:
+    """The words of narrower numbers, (…, 2n) -> (…, n) of 16 bits, the first in the lowest bits."""
+    return np.ascontiguousarray(values).view(WORD)
 
 
 class KernelFunction:
@@ -24,6 +91,11 @@ class KernelFunction:
     `numba_cuda` for Numba-CUDA, which asks for the attribute `_numba_type_` that the package gives
     to this class.
     """
+
+
+def named_in(module: dict[str, Any]) -> list[str]:
+    """Return the names by which a module has functions that kernels call, for its `__all__`."""
+    return [name for name, value in module.items() if isinstance(value, KernelFunction)]
 
 
 @dataclass(frozen=True)
@@ -40,7 +112,7 @@ class Registers:
     @property
     def carrier(self) -> np.dtype | None:
         """The NumPy type of one in a kernel; None where it is that of the array's elements."""
-        return None if self.dtype == "element" else words.carrier(self.dtype)
+        return None if self.dtype == "element" else carrier(self.dtype)
 
     @property
     def kinds(self) -> str:
@@ -50,13 +122,13 @@ class Registers:
         """
         if self.carrier is None:
             return "biuf"
-        return "iu" if self.carrier == words.WORD else "if"
+        return "iu" if self.carrier == WORD else "if"
 
     def refusal(self, given: object) -> str:
-        """The message for an argument that is something else than these registers."""
+        """Return the message for an argument that is something else than these registers."""
         held = self.carrier or "numbers"
         text = f"{self.name} is " + (f"a tuple of {self.count}" if self.count > 1 else "one")
-        of, many = words.of_one(self.dtype)
+        of, many = of_one(self.dtype)
         name = {1: "", 2: "pair", 4: "four"}[many]
         packed = f", {f'a {name}' if self.count == 1 else f'{name}s'} of {of}" * (many > 1)
         return f"{text} {held}{packed}, not {given}"
@@ -86,7 +158,7 @@ class Memory:
         return self.bytes or self.elements * itemsize
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
-        """The reason why elements of this size and NumPy kind cannot be accessed, or None."""
+        """Give the reason why elements of this size and NumPy kind cannot be accessed, or None."""
         if kind not in "iuf":
             return f"takes an array of integers or floats, not of {dtype}"
         size = self.width(itemsize)
@@ -115,7 +187,6 @@ class Tile:
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of the array's elements."""
         return BY_PTX[self.format].memory
 
 
@@ -237,7 +308,7 @@ class Instruction(KernelFunction):
         )
 
     def refusal(self, capability: Capability) -> str | None:
-        """The reason why a GPU of this compute capability cannot execute it, or None.
+        """Return the reason why a GPU of this compute capability cannot execute it, or None.
 
         >>> from gemmlab.instructions import cp_async_16
         >>> cp_async_16.refusal((7, 5))

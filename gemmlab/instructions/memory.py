@@ -4,8 +4,6 @@ Source: PTX ISA 9.0, sections "ld", "st", "cp.async", "cp.async.commit_group" an
 "cp.async.wait_group".
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.instructions.instruction import (
@@ -15,22 +13,8 @@ from gemmlab.instructions.instruction import (
     Memory,
     Registers,
     Valid,
+    named_in,
 )
-
-__all__ = [
-    "cp_async_4",
-    "cp_async_8",
-    "cp_async_16",
-    "cp_async_commit",
-    "cp_async_wait",
-    "load_v2",
-    "load_v4",
-    "load_v8",
-    "shared_view",
-    "store_v2",
-    "store_v4",
-    "store_v8",
-]
 
 
 def _load(count: int) -> Instruction:
@@ -113,7 +97,10 @@ shared_view = SharedView()
 
 
 def takes_constant(function: object) -> bool:
-    """Whether the first argument must be known when the kernel is compiled."""
+    """Say whether the first argument must be known when the kernel is compiled."""
     if isinstance(function, Instruction):
         return any(isinstance(operand, Literal) for operand in function.operands[:1])
     return function is shared_view
+
+
+__all__ = named_in(globals())

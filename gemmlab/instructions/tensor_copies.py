@@ -9,30 +9,12 @@ parity, 0 for the first. Source: CUDA Driver API, cuTensorMapEncodeTiled; PTX IS
 "fence.proxy.tensormap", "mbarrier", "membar / fence" and "Async proxy".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gemmlab.instructions.instruction import Box, Instruction, Literal, Memory, Registers
-
-__all__ = [
-    "TensorMap",
-    "fence_mbarrier_init",
-    "fence_proxy_async",
-    "fence_tensor_map",
-    "mbarrier_arrive",
-    "mbarrier_arrive_expect",
-    "mbarrier_init",
-    "mbarrier_wait",
-    "tensor_map",
-    "tma_commit",
-    "tma_load",
-    "tma_store",
-    "tma_wait_read",
-]
+from gemmlab.instructions.instruction import Box, Instruction, Literal, Memory, Registers, named_in
 
 BARRIER = Memory("barrier", "shared", "write", bytes=8)
 
@@ -83,7 +65,7 @@ class TensorMap:
 
 
 def tensor_map(array: Any, rows: int) -> Any:
-    """The map of a matrix for boxes of so many rows, where the matrix is: on the GPU, or here.
+    """Give the map of a matrix for boxes of so many rows, where the matrix is: on the GPU, or here.
 
     array : (m, n) with contiguous rows, of NumPy or in a GPU's memory; it must outlive the map
 
@@ -157,3 +139,5 @@ tma_wait_read = Instruction(
     "tma_wait_read", "cp.async.bulk.wait_group.read {groups}", (Literal("groups", 63),), None,
     "sm_90", "async_wait",
 )  # fmt: skip
+
+__all__ = ["TensorMap", "tensor_map", *named_in(globals())]

@@ -7,8 +7,6 @@ groups are under way, and names the accumulators that are used next. Hopper alon
 Source: PTX ISA 9.0, section "Asynchronous warpgroup level matrix instructions".
 """
 
-from __future__ import annotations
-
 from gemmlab.instructions.instruction import (
     Accumulator,
     Condition,
@@ -47,7 +45,7 @@ def _wgmma(n: int, layout: str, form: str) -> Instruction:
 
 
 def _wgmma_registers(n: int, across: bool) -> Instruction:
-    """`wgmma` with A in registers: of each warp's 16 rows, what `mma_m16n8k16` takes."""
+    """Return `wgmma` with A in registers: of each warp's 16 rows, what `mma_m16n8k16` takes."""
     return _hopper(
         f"wgmma_m64n{n}k16_registers{'_row' * across}_f32_f16",
         "{{ .reg .pred keep; setp.ne.b32 keep, {accumulate}, 0; "

@@ -1,10 +1,6 @@
 """The ladders: each rung one idea, each rung one file. This is the only list of kernels."""
 
-from __future__ import annotations
-
-from gemmlab.kernels.cpu.blocked import cpu_blocked
-from gemmlab.kernels.cpu.naive import cpu_naive
-from gemmlab.kernels.cpu.numpy import cpu_numpy
+from gemmlab.kernels.cpu import cpu_blocked, cpu_naive, cpu_numpy
 from gemmlab.kernels.cublas import cublas
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.own import own
@@ -67,7 +63,7 @@ __all__ += [kernel.name for kernel in (*GPU, REFERENCE, *CPU)]
 
 
 def get(name: str) -> Kernel:
-    """The kernel of this name; ValueError, listing all names, for another.
+    """Return the kernel of this name; ValueError, listing all names, for another.
 
     >>> get("tiled").idea
     'tiles of A and B in shared memory'

@@ -1,15 +1,13 @@
 """The reference rung: cuBLAS, called through CuPy; in FP32 without Tensor Cores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from gemmlab import Tiling
 from gemmlab.formats import FORMATS
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import LAYOUTS, Gemm
-from gemmlab.tiling import Tiling
 
 # Formats and the names of their CUDA data types.
 TYPES = tuple((form.name, form.library) for form in FORMATS.values())
@@ -20,7 +18,7 @@ COMPUTE = (("float64", "CUBLAS_COMPUTE_64F"), ("tf32", "CUBLAS_COMPUTE_32F_FAST_
 def build(
     tiling: Tiling | None, layout: str = "nn", dtype: str = "float32", out_dtype: str = "float32"
 ) -> Callable:
-    """A function of (alpha, A, B, beta, C) with arrays on the GPU; ImportError without CuPy.
+    """Return a function of (alpha, A, B, beta, C) with arrays on the GPU; ImportError without CuPy.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     dtype, out_dtype : the formats of A and B, and of C

@@ -13,8 +13,6 @@ A fragment of M stands in registers b[s, t, w]: the 16 rows from 16·s on, the 8
 word w of two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -50,7 +48,7 @@ def matrices(rng: np.random.Generator, batch: int, m: int) -> tuple[np.ndarray, 
 
 
 def multiplying(m: int) -> Callable:
-    """The device function (X, one, b, Y, lane): Y[one] = X[one]·M, with M's fragments in b."""
+    """Give the device function (X, one, b, Y, lane): Y[one] = X[one]·M, with M's fragments in b."""
     steps, across = m // 16, m // 8
     where_a, where_c = A.element, C.element
 
@@ -81,7 +79,7 @@ def multiplying(m: int) -> Callable:
 
 
 def from_rule(m: int, rule: Callable) -> Callable:
-    """The device function (data, one, p, q, b, lane) that makes M's fragments in registers.
+    """Return the device function (data, one, p, q, b, lane) that makes M's fragments in registers.
 
     rule : a device function (data, one, p, q, i, j) -> element (i, j) of M, a float32
     The place of an element in its tile is computed once, for all tiles.
@@ -104,7 +102,7 @@ def from_rule(m: int, rule: Callable) -> Callable:
 
 
 def from_shared(m: int) -> Callable:
-    """The device function (tiles, warp, b, lane) that loads M's fragments from tiles[warp]."""
+    """Give the device function (tiles, warp, b, lane) that loads M's fragments from tiles[warp]."""
     steps, across = m // 16, m // 8
 
     @on_device
@@ -121,7 +119,7 @@ def from_shared(m: int) -> Callable:
 
 
 def writing(m: int, rule: Callable, where: str) -> Callable:
-    """The device function (data, one, p, q, tiles, warp, lane): M to tiles[warp], by the rule.
+    """Give the device function (data, one, p, q, tiles, warp, lane): M to tiles[warp], by the rule.
 
     A lane stores eight neighbours of a row in one access of 128 bits, or single elements.
     """
@@ -229,7 +227,7 @@ def _reflection(v, one, p, q, i, j):
 
 
 def householder(m: int, where: str) -> Callable:
-    """The kernel (X, v, p, q, Y): Y[b] = X[b]·(I − 2·v[b]·v[b]ᵀ); p and q are not read.
+    """Return the kernel (X, v, p, q, Y): Y[b] = X[b]·(I − 2·v[b]·v[b]ᵀ); p and q are not read.
 
     v : (batch, m) float16; m : one of SIZES, where : one of WHERE, where M is made
     Raises ValueError for other m or where.
@@ -260,7 +258,7 @@ def _identity(cs, one, p, q, i, j):
 
 
 def givens(m: int, where: str, embedded: tuple[int, int] | None = None) -> Callable:
-    """The kernel (X, cs, p, q, Y): Y[b] = X[b]·M, M of c, s = cs[b] and of columns p and q.
+    """Return the kernel (X, cs, p, q, Y): Y[b] = X[b]·M, M of c, s = cs[b] and of columns p and q.
 
     M is the identity but for four elements: (p, p) and (q, q) are c = cos θ, (p, q) is s = sin θ
     and (q, p) is −s.

@@ -1,7 +1,5 @@
 """The hash of a kernel's source: what was measured or compiled is known to be of this code."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import io
@@ -35,7 +33,7 @@ def source_hash(kernel: Kernel) -> str:
 
 
 def _asked(one: Kernel | Launch) -> list[FunctionType]:
-    """The functions that the compiler and the driver ask about one launch."""
+    """Return the functions that the compiler and the driver ask about one launch."""
     options = [f for f in (one.compile, one.variant) if f is not no_options]
     return [one.build, *options, *([one.shared_bytes] if one.dynamic else [])]
 
@@ -68,7 +66,7 @@ def functions_hash(*functions: FunctionType) -> str:
 
 
 def _read(function: FunctionType) -> tuple[str, list[tuple[str, object]]]:
-    """A function's tokens, and the globals that it mentions by name, both without modules."""
+    """Give a function's tokens, and the globals that it mentions by name, both without modules."""
     code = list(_tokens(textwrap.dedent(inspect.getsource(function))))
     known = function.__globals__
     mentioned = {name: known[name] for name in _names(function.__code__) & known.keys()}
@@ -95,18 +93,18 @@ def _read(function: FunctionType) -> tuple[str, list[tuple[str, object]]]:
 
 
 def _is_home(value: object) -> bool:
-    """Whether a value is a module that kernels are made of."""
+    """Say whether a value is a module that kernels are made of."""
     return isinstance(value, ModuleType) and value.__name__.startswith(MADE_OF)
 
 
 def _names(code: CodeType) -> set[str]:
-    """Every global name that a function's code, or a function inside it, mentions."""
+    """Return every global name that a function's code, or a function inside it, mentions."""
     inner = (c for c in code.co_consts if isinstance(c, CodeType))
     return set(code.co_names).union(*map(_names, inner))
 
 
 def tokens(of: FunctionType | ModuleType) -> str:
-    """The source of a function or a module without comments, docstrings and layout.
+    """Return the source of a function or a module without comments, docstrings and layout.
 
     A formatted string is one token, as in Python 3.11; later versions' `tokenize` takes it apart.
     """
@@ -115,7 +113,7 @@ def tokens(of: FunctionType | ModuleType) -> str:
 
 @lru_cache(maxsize=256)
 def _tokens(source: str) -> tuple[str, ...]:
-    """The tokens of a text, as `tokens` counts them."""
+    """Return the tokens of a text, as `tokens` counts them."""
     code, previous, begun = [], tokenize.NEWLINE, []
     lines = source.splitlines(keepends=True)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -137,7 +135,7 @@ def _tokens(source: str) -> tuple[str, ...]:
 
 
 def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
-    """The text from one (line, column) to another, lines counted from 1."""
+    """Return the text from one (line, column) to another, lines counted from 1."""
     text = lines[start[0] - 1 : end[0]]
     text[-1] = text[-1][: end[1]]
     text[0] = text[0][start[1] :]

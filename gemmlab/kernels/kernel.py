@@ -1,26 +1,30 @@
 """Kernels: a rung's source, launch and predicted work, and the parts that rungs share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab import Device, Tiling
+from gemmlab import device as load_device
 from gemmlab.formats import number_format
-from gemmlab.model.work import Work
+from gemmlab.model.traffic import Work
 from gemmlab.problem import Arithmetic, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 Dim = tuple[int, ...]  # x, y and, where there is one, z
 ON_CPUS = tuple(Arithmetic(name, name, name) for name in ("float32", "float64"))
 FLOAT = number_format("float32").bytes  # of an element of a SIMT kernel's tiles [B]
 
 
+class Workspace(NamedTuple):
+    """An array that the launches of a kernel share: its shape, and the format of its elements."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
 def on_device(function: Callable) -> Callable:
-    """A device function that becomes a part of the kernel that calls it."""
+    """Return a device function that becomes a part of the kernel that calls it."""
     return cuda.jit(device=True, forceinline=True)(function)
 
 
@@ -35,37 +39,37 @@ def check_fit(fits: bool, tiling: Tiling, kernel: str, usual: Tiling) -> None:
 
 
 def no_options(*arguments: object) -> Mapping[str, Any]:
-    """No keyword arguments."""
+    """Give no keyword arguments."""
     return {}
 
 
 def no_workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
-    """No arrays beside A, B and C."""
+    """Give no arrays beside A, B and C."""
     return ()
 
 
 def as_they_are(problem: Gemm, tiling: Tiling | None, A: Any, B: Any) -> tuple:
-    """A and B."""
+    """Return A and B."""
     return A, B
 
 
 def as_it_is(problem: Gemm, tiling: Tiling | None, C: Any) -> tuple:
-    """C."""
+    """Give C as it is."""
     return (C,)
 
 
 def the_workspace(problem: Gemm, tiling: Tiling, *arrays: Any) -> tuple:
-    """The arrays of the workspace."""
+    """Return the arrays of the workspace."""
     return arrays
 
 
 def one_round(tiling: Tiling) -> int:
-    """Steps in which each stage is used once."""
+    """Count the steps in which each stage is used once."""
     return max(1, tiling.stages)
 
 
 def no_shared(problem: Gemm, tiling: Tiling) -> int:
-    """No shared memory [B]."""
+    """Take no shared memory [B]."""
     return 0
 
 
@@ -79,50 +83,43 @@ def one_element_a_thread(tiling: Tiling) -> None:
 
 
 def along_columns(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block), both with x along the columns of C."""
+    """Return (grid, block), both with x along the columns of C."""
     bm, bn, _ = tiling.block
     return tiling.grid(problem), (bn, bm)
 
 
 def threads_in_a_plane(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of threads with a tile each, x along the columns of C."""
+    """Return (grid, block) of threads with a tile each, x along the columns of C."""
     bm, bn, _ = tiling.block
     tm, tn = tiling.thread
     return tiling.grid(problem), (bn // tn, bm // tm)
 
 
 def threads_in_a_row(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of threads that find their warps and lanes themselves."""
+    """Return (grid, block) of threads that find their warps and lanes themselves."""
     return tiling.grid(problem), (tiling.threads, 1)
 
 
 def resident(grid: Dim, device: Device) -> Dim:
-    """The grid of persistent blocks that take what `grid` has a block for: one for each SM.
+    """Return the grid of persistent blocks that take what `grid` has a block for: one for each SM.
 
     It is `grid` itself where that has fewer blocks.
     """
     return min(grid[0], device.sms), *grid[1:]
 
 
-class Workspace(NamedTuple):
-    """An array that the launches of a kernel share: its shape, and the format of its elements."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-
 class Launched:
     """The methods that `Launch` and `Kernel` have in common."""
 
     def launch(self, problem: Gemm, tiling: Tiling, device: Device) -> tuple[Dim, Dim]:
-        """(grid, block) on `device`: of a persistent launch no more blocks than it has SMs."""
+        """Give (grid, block) on `device`: of a persistent launch no more blocks than it has SMs."""
         grid, block = self.configure(problem, tiling)
         return resident(grid, device) if self.persistent else grid, block
 
     def function(
         self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None
     ) -> Callable:
-        """The function (alpha, A, B, beta, C, …) that is run on `problem`."""
+        """Return the function (alpha, A, B, beta, C, …) that is run on `problem`."""
         return self.build(tiling and tiling.unsplit, **self.variant(problem, capability))
 
     def dynamic_shared_bytes(self, problem: Gemm, tiling: Tiling) -> int:
@@ -227,12 +224,9 @@ class Kernel(Launched):
             )
 
     def choose(
-        self,
-        tiling: Tiling | None,
-        problem: Gemm | None = None,
-        device: str | Device | None = None,
+        self, tiling: Tiling | None, problem: Gemm | None = None, device: str | Device | None = None
     ) -> Tiling | None:
-        """The tiling to use: `tiling`, once it is checked, or the kernel's own.
+        """Return the tiling to use: `tiling`, once it is checked, or the kernel's own.
 
         That is what it suggests for a problem on a device, where both are given.
 

@@ -1,15 +1,12 @@
 """A kernel of one's own as a rung: a function, or what builds one, with its tile and its launch."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Dim, Kernel, threads_in_a_plane
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 PARAMETERS = ("alpha", "A", "B", "beta", "C")
 ACCEPTED = (
@@ -59,7 +56,7 @@ def own(
         _check_parameters(function)
 
     def build(tiling: Tiling) -> Callable:
-        """The function itself, or what it builds for a tiling."""
+        """Return the function itself, or what it builds for a tiling."""
         return _check_parameters(function(tiling) if builds else function)
 
     def check(tiling: Tiling) -> None:
@@ -93,7 +90,7 @@ def _tiling(tile: int | Tiling) -> Tiling:
 def _configure(
     kernel: Kernel, grid: Any, block: Any
 ) -> Callable[[Gemm, Tiling], tuple[Dim, Dim]]:  # fmt: skip
-    """`configure` of `kernel`, with the grid or the block that is given instead of its own."""
+    """Give `configure` of `kernel`, with the grid or the block that is given instead of its own."""
     if grid is not None and not callable(grid):
         grid = _two("grid", grid)
     if block is not None:
@@ -101,7 +98,6 @@ def _configure(
     usual = kernel.configure or threads_in_a_plane
 
     def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-        """(grid, block)."""
         blocks, threads = usual(problem, tiling)
         given = _two("grid", grid(problem.m, problem.n)) if callable(grid) else grid
         return given or blocks, block or threads
@@ -110,7 +106,6 @@ def _configure(
 
 
 def _two(name: str, sizes: Any) -> Dim:
-    """Two sizes; TypeError for anything else."""
     whole = isinstance(sizes, (tuple, list)) and all(isinstance(s, int) for s in sizes)
     if not whole or len(sizes) not in (1, 2) or min(sizes) < 1:
         raise TypeError(f"{name}={sizes!r} is not a pair of sizes; use (x, y)")

@@ -5,18 +5,15 @@ wrote to gemmlab/recorded/<device>. Each raises LookupError for a device without
 RecordError for a file that was edited.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gemmlab import Gemm, Tiling
 from gemmlab.device import RECORDED
 from gemmlab.kernels.fragments import WHERE
 from gemmlab.measure import store
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 REQUIRED = ("device_title", "date")
 
@@ -178,7 +175,7 @@ class Layer:
         return min(self.ours, key=lambda run: run.seconds)
 
     def of_library(self, run: Timed) -> float:
-        """The speed of a run as a part of the library's."""
+        """Return the speed of a run as a part of the library's."""
         return self.library.seconds / run.seconds
 
 
@@ -229,12 +226,10 @@ class Product:
 
     @property
     def flops(self) -> int:
-        """The number of multiplications and additions."""
         return 2 * self.batch * self.m * self.n * self.k
 
     @property
     def name(self) -> str:
-        """The product's name in tables."""
         one = f"{self.m}×{self.n}×{self.k}"
         return f"{self.batch} of {one}" if self.batch > 1 else one
 

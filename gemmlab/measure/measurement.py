@@ -1,18 +1,15 @@
 """Measurements: times, counts and errors of a kernel's run, with where and how they were taken."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
+from gemmlab import Gemm, Tiling
 from gemmlab.model import Prediction
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import LINE, SECTOR
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 BACKENDS = ("gpu", "cpu", "simulator", "recorded")
 RESOURCES = (
@@ -86,7 +83,7 @@ class Measurement:
         return self.percentile(50)
 
     def percentile(self, p: float) -> float | None:
-        """The p-th percentile of the durations [s]; None where nothing was timed."""
+        """Return the p-th percentile of the durations [s]; None where nothing was timed."""
         return _percentile(tuple(self.samples), p) if self.samples else None
 
     @property

@@ -5,8 +5,6 @@ each launch and number of blocks. Files beside it, such as microbenchmarks_besid
 runs of some more loops.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -99,11 +97,11 @@ class Results:
     launches: tuple[LaunchTiming, ...]
 
     def loop(self, name: str, warps: int) -> LoopTiming:
-        """The timing of a loop; LookupError where there is none."""
+        """Return the timing of a loop; LookupError where there is none."""
         return self._find(self.loops, name, "warps", warps)
 
     def launch(self, name: str, blocks: int | None = None) -> LaunchTiming:
-        """The timing of a launch; `blocks` where there is one for several numbers of them."""
+        """Give the timing of a launch; `blocks` where there is one for several numbers of them."""
         only = {row.blocks for row in self.launches if row.name == name}
         blocks = next(iter(only)) if blocks is None and len(only) == 1 else blocks
         return self._find(self.launches, name, "blocks", blocks)
@@ -145,5 +143,5 @@ def load(device: str = RECORDED, root: str | Path = store.ROOT) -> Results:
 
 
 def file_of(part: str) -> str:
-    """The name of the file of those whose names contain `part`; of all where that is empty."""
+    """Give the name of the file of those whose names contain `part`; of all where that is empty."""
     return FILE.replace(".", f"_{part}.") if part else FILE

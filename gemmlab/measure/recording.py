@@ -4,8 +4,6 @@ A point is a kernel with a problem and a tiling. Each is written to its file whe
 interrupt loses the running one alone, and the next campaign leaves out what is there already.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time
@@ -14,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from gemmlab import kernels
+from gemmlab import Tiling, kernels
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
 from gemmlab.formats import FORMATS
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
@@ -28,7 +26,6 @@ from gemmlab.measure.backends.timing import DATA
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import predict
 from gemmlab.problem import LAYOUTS, Gemm
-from gemmlab.tiling import Tiling
 
 # What `gemmlab record` measures where nothing else is asked for.
 SIZES = (
@@ -218,7 +215,7 @@ def record(
     todo = [p for p in wanted if p.key not in known]
     bar = Progress(len(todo), stream)
     failures: list[str] = []
-    done = 0
+    done, interrupted = 0, False
     problem = operands = None
     try:
         for index, point in enumerate(todo):
@@ -244,22 +241,11 @@ def record(
                 bar.say(f"failed: {failures[-1]}")
         bar.show(len(todo), "done")
     except KeyboardInterrupt:
-        return _outcome(points, wanted, todo, done, failures, interrupted=True)
+        interrupted = True
     finally:
         bar.close()
-    return _outcome(points, wanted, todo, done, failures)
-
-
-def _outcome(
-    points: list[Point],
-    wanted: list[Point],
-    todo: list[Point],
-    done: int,
-    failures: list[str],
-    interrupted: bool = False,
-) -> Outcome:
-    known, skipped = len(wanted) - len(todo), len(points) - len(wanted)
-    return Outcome(done, known, skipped, tuple(failures), interrupted)
+    recorded, skipped = len(wanted) - len(todo), len(points) - len(wanted)
+    return Outcome(done, recorded, skipped, tuple(failures), interrupted)
 
 
 def table(points: Iterable[Point], folder: Path, device: str) -> str:
@@ -308,7 +294,6 @@ class Progress:
         print(line, end="" if self.live else "\n", file=self.stream, flush=True)
 
     def say(self, text: str) -> None:
-        """Print a line of its own, above the bar."""
         print(("\n" if self.live else "") + text, file=self.stream, flush=True)
 
     def close(self) -> None:

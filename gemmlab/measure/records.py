@@ -7,8 +7,6 @@ belongs to it, shared or not. It has durations in whole nanoseconds, the shortes
 each is longer; of a problem and a tiling it has the fields that differ from their defaults.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, replace
@@ -17,32 +15,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from gemmlab import Gemm, Tiling
 from gemmlab.device import RECORDED
-from gemmlab.here.tools import UNKNOWN
+from gemmlab.here.driver import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import store
 from gemmlab.measure.measurement import Measurement
 from gemmlab.measure.store import ROOT, RecordError
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 __all__ = [
-    "ALIGNMENTS",
-    "FIGURES",
-    "REQUIRED",
-    "ROOT",
-    "UNKNOWN",
-    "RecordError",
-    "append",
-    "devices",
-    "figures",
-    "find",
-    "from_lines",
-    "load",
-    "read",
-    "series",
-    "to_lines",
-]
+    "ALIGNMENTS", "FIGURES", "REQUIRED", "ROOT", "UNKNOWN", "RecordError", "append", "devices",
+    "figures", "find", "from_lines", "load", "read", "series", "to_lines",
+]  # fmt: skip
 
 SCHEMA = 2
 FIGURES = "figures"  # the folder of the counterparts of the guide's figures, below that of a device

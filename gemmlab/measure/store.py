@@ -6,8 +6,6 @@ a row is, and what its provenance has to say, is up to the module that reads it.
 are added one by one, have lines of their own (`gemmlab.measure.records`), with the same checksums.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,21 +1,17 @@
 """Predictions: what a GEMM must do, divided by what a device can do. NumPy alone, no fitting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab import Device, Gemm, Tiling
+from gemmlab import device as load_device
 from gemmlab.model import occupancy
 from gemmlab.model.bounds import RESOURCES, Predictions, Rates, least_times, predict_all
 from gemmlab.model.counters import TransactionCounters
+from gemmlab.model.traffic import Work
 from gemmlab.model.transactions import LINE, SECTOR
-from gemmlab.model.work import Work
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 __all__ = ["Prediction", "Predictions", "predict", "predict_all"]
 
@@ -133,7 +129,7 @@ def predict(
 
 
 def _of_kernel(problem: Gemm, device: Device, kernel: Predictable, tiling: Tiling) -> Prediction:
-    """The prediction for a kernel that has a model and can run the problem in this tiling."""
+    """Give the prediction for a kernel that has a model and can run the problem in this tiling."""
     grid, block = kernel.launch(problem, tiling, device)
     launch = _Launch(math.prod(grid), math.prod(block), kernel.shared_bytes(problem, tiling))
     work = kernel.work(problem, tiling).with_blocks(launch.blocks)
@@ -184,14 +180,10 @@ def _times(
         times["latency"] = max(times["latency"], *on_sm.values())
         times |= {name: seconds / imbalance for name, seconds in on_sm.items()}
     if device.l2_bandwidth:
-        times["l2"] = work.l2_bytes / _l2_bandwidth(work, device)
+        # L2 gives more where the TMA copies, for which lines come whole.
+        by_tma = work.counters["tensor_copy_bytes"] and device.l2_tma_bandwidth
+        times["l2"] = work.l2_bytes / (by_tma or device.l2_bandwidth)
     return times
-
-
-def _l2_bandwidth(work: Work, device: Device) -> float:
-    """L2 gives so much at most [B/s]: more where the TMA copies, for which lines come whole."""
-    by_tma = work.counters["tensor_copy_bytes"] and device.l2_tma_bandwidth
-    return by_tma or device.l2_bandwidth
 
 
 def _latency(work: Work, launch: _Launch, device: Device) -> float:

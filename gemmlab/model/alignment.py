@@ -5,8 +5,6 @@ Programming Guide, "Device Memory Accesses" (a wide access needs an address that
 PTX ISA, `cp.async` (4, 8 or 16 bytes).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from gemmlab.device import Device, architecture
@@ -38,7 +36,7 @@ BEFORE = ("int8", "float16")
 
 
 def multiples(name: str) -> Multiples:
-    """The row of table 1 for "int8", "float16", "tf32" or "float64": 16 B, on an A100 128 B.
+    """Return the row of table 1 for "int8", "float16", "tf32" or "float64": 16 B, on an A100 128 B.
 
     Raises ValueError for another name.
 
@@ -61,7 +59,7 @@ def recommended_bytes(device: Device) -> int:
 
 
 def alignment(elements: Any, dtype: str) -> Any:
-    """The largest power of two, up to 128, that divides rows of so many elements [B].
+    """Return the largest power of two, up to 128, that divides rows of so many elements [B].
 
     >>> [alignment(k, "float16") for k in (4096, 4097, 4098, 4100, 4104)]
     [128, 2, 4, 8, 16]
@@ -71,7 +69,7 @@ def alignment(elements: Any, dtype: str) -> Any:
 
 
 def row_alignment(problem: Product) -> tuple[Any, Any, Any]:
-    """The alignments of the rows of A, B and C as they are stored [B].
+    """Return the alignments of the rows of A, B and C as they are stored [B].
 
     It is the length of a row that counts: of a row-major A that is k, of B and C it is n.
     """
@@ -82,7 +80,7 @@ def row_alignment(problem: Product) -> tuple[Any, Any, Any]:
 
 
 def vector_bytes(elements: int, dtype: str) -> int:
-    """The widest access that every row of so many elements allows [B], at most 16.
+    """Return the widest access that every row of so many elements allows [B], at most 16.
 
     >>> [vector_bytes(k, "float16") for k in (4096, 4097, 4098, 4100)]
     [16, 2, 4, 8]
@@ -100,7 +98,7 @@ def loads_per_16_bytes(elements: int, dtype: str) -> int:
 
 
 def copies_asynchronously(elements: int, dtype: str) -> bool:
-    """Whether `cp.async` can copy such rows: an odd number of 2-byte elements leaves 2 B.
+    """Say whether `cp.async` can copy such rows: an odd number of 2-byte elements leaves 2 B.
 
     >>> copies_asynchronously(4098, "float16"), copies_asynchronously(4097, "float16")
     (True, False)

@@ -1,7 +1,5 @@
 """The bounds that hold for every implementation, of one product or of arrays of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -9,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab import Device
+from gemmlab import device as load_device
 from gemmlab.problem import Gemms, Product
 
 # What a resource of `times` is called; L1 and shared memory are told apart in `Prediction`.
@@ -33,12 +31,12 @@ def least_times(problem: Product, device: Device) -> dict[str, Any]:
 
 
 def slowest(times: Mapping[str, Any]) -> Any:
-    """The longest of `times` [s], for each product: parts that overlap perfectly."""
+    """Return the longest of `times` [s], for each product: parts that overlap perfectly."""
     return reduce(np.maximum, times.values())
 
 
 def longest(times: Mapping[str, Any]) -> np.ndarray:
-    """The key of `times` that is the longest, for each product; of equals the first."""
+    """Return the key of `times` that is the longest, for each product; of equals the first."""
     which = np.argmax(np.broadcast_arrays(*times.values()), axis=0)
     return np.array(list(times))[which]
 

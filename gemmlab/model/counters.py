@@ -4,8 +4,6 @@ A prediction, a measurement and the report of a simulated launch name the same t
 names, which are Nsight Compute's words.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar

@@ -4,14 +4,12 @@ Only the operations of the definition count, and every input and output moves on
 number of bytes of an element, from `gemmlab.formats.FORMATS`. Layers of dot products are GEMMs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gemmlab import Gemm
 from gemmlab.arguments import whole_number
 from gemmlab.formats import number_format
-from gemmlab.problem import Gemm
 
 # The three kinds of operations in a network. Source: NVIDIA GPU Performance Background User's
 # Guide, "DNN Operation Categories".
@@ -150,7 +148,7 @@ class Linear:
 
 
 def linear(outputs: int, inputs: int, batch: int, dtype: str = "float16") -> Gemm:
-    """A fully-connected layer as a GEMM: weights (outputs×inputs) times inputs (inputs×batch).
+    """Give a fully-connected layer as a GEMM: weights (outputs×inputs) times inputs (inputs×batch).
 
     >>> layer = linear(outputs=4096, inputs=1024, batch=512)
     >>> layer.flops, round(layer.intensity)
@@ -368,24 +366,10 @@ class Attention:
 
 
 __all__ = [
-    "CATEGORIES",
-    "DOT_PRODUCT",
-    "ELEMENTWISE",
-    "GATES",
-    "OPERATIONS",
-    "REDUCTION",
-    "Attention",
-    "Batched",
-    "Convolution",
-    "Layer",
-    "Linear",
-    "Recurrent",
-    "layer_norm",
-    "linear",
-    "max_pooling",
-    "relu",
-    "softmax",
-]
+    "CATEGORIES", "DOT_PRODUCT", "ELEMENTWISE", "GATES", "OPERATIONS", "REDUCTION", "Attention",
+    "Batched", "Convolution", "Layer", "Linear", "Recurrent", "layer_norm", "linear", "max_pooling",
+    "relu", "softmax",
+]  # fmt: skip
 
 # Examples in float16, from a layer that arithmetic limits to those that memory does. The sizes of
 # the last three do not change their intensity. Source: NVIDIA GPU Performance Background User's

@@ -3,14 +3,12 @@
 They are no records of gemmlab's: nothing but what was printed is known of how they came about.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from gemmlab import Gemm
 from gemmlab.device import names
-from gemmlab.problem import Gemm
 
 FILE = Path(__file__).with_suffix(".toml")
 UNITS = ("FLOP/s", "1")

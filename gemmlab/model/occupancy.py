@@ -1,7 +1,5 @@
 """Occupancy: how many thread blocks one SM holds at once, and how many waves a grid takes."""
 
-from __future__ import annotations
-
 from gemmlab.device import Device, architecture
 
 # How an SM hands out its registers and its shared memory. Source: cuda_occupancy.h of the CUDA

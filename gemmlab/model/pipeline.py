@@ -3,18 +3,14 @@
 `step` is one step along k of a thread block that has an SM to itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 
-from gemmlab.device import Device
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.model import Predictable
 from gemmlab.model.occupancy import resident_blocks
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 SINGLE = Gemm(1, 1, 1)  # float32
 
@@ -47,7 +43,7 @@ class Step:
 def step(
     kernel: Predictable, device: Device, tiling: Tiling | None = None, like: Gemm = SINGLE
 ) -> Step:
-    """The step of `kernel`: a longer product less a shorter one, so that only steps are left.
+    """Give the step of `kernel`: a longer product less a shorter one, so that only steps are left.
 
     like : a product with the formats and the layout that are meant, of any size
     Parts of a step are taken as if each had its unit to itself; what they overlap is not said.
@@ -154,7 +150,7 @@ class Pipeline:
         return self.copy + (self.steps - 1) * self.period + self.multiply
 
     def schedule(self) -> list[Tile]:
-        """The times of each step's tile, step after step."""
+        """Return the times of each step's tile, step after step."""
         tiles: list[Tile] = []
         for i in range(self.steps):
             done = tiles[-1].done if tiles else 0
@@ -171,7 +167,7 @@ class Pipeline:
 
 
 def stages_needed(copy: float, multiply: float) -> int:
-    """The fewest stages with which nobody waits in the loop: (stages − 1) · multiply ≥ copy.
+    """Return the fewest stages with which nobody waits in the loop: (stages − 1) · multiply ≥ copy.
 
     >>> stages_needed(copy=900, multiply=300)
     4
@@ -215,7 +211,7 @@ def launch_seconds(
     problem: Gemm,
     multiply: float | None = None,
 ) -> float:
-    """The launch by the pipeline's formula [s]; `multiply` as in `pipeline_of`."""
+    """Return the launch by the pipeline's formula [s]; `multiply` as in `pipeline_of`."""
     across, down = tiling.grid(problem)
     one = pipeline_of(kernel, device, tiling, problem, multiply)
     blocks = blocks_on(kernel, device, tiling, problem)

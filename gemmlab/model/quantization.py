@@ -4,13 +4,11 @@ Every formula takes a `Gemm` or a `Gemms`, whose sizes are arrays: a sawtooth ov
 Source: NVIDIA Matrix Multiplication Background User's Guide, "Dimension Quantization Effects".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab import Device
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.model.occupancy import waves
 from gemmlab.problem import Product

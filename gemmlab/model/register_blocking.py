@@ -7,13 +7,11 @@ Source: H. Ootomo, R. Yokota, "Reducing shared memory footprint to leverage high
 Tensor Cores and its flexible API extension library", HPC Asia 2023, sections 3 and 4.4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gemmlab import Device
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.tiling import WARP
 
@@ -42,11 +40,11 @@ class WarpProduct:
         return self.flops / self.shared_bytes if self.shared_bytes else float("inf")
 
     def peak(self, device: Device) -> float:
-        """The speed that the Tensor Cores allow [FLOP/s], their peak / products."""
+        """Return the speed that the Tensor Cores allow [FLOP/s], their peak / products."""
         return device.peak_of(self.dtype) / self.products
 
     def bound(self, device: Device) -> float:
-        """The roofline of shared memory [FLOP/s], min(peak, intensity × bandwidth)."""
+        """Return the roofline of shared memory [FLOP/s], min(peak, intensity × bandwidth)."""
         return min(self.peak(device), self.intensity * device.shared_bandwidth)
 
     def share_of_registers(self, device: Device) -> float:
@@ -54,7 +52,7 @@ class WarpProduct:
         return self.registers / device.registers_per_thread
 
     def spills(self, device: Device) -> bool:
-        """Whether the fragments alone are too many for a thread's registers."""
+        """Say whether the fragments alone are too many for a thread's registers."""
         return self.registers > device.registers_per_thread
 
 
@@ -88,10 +86,7 @@ def warp_product(
     sizes = {"A": s * m * k, "B": s * k * n, "C": wide * m * n, "D": wide * m * n}
     held = copies * (sizes["A"] + sizes["B"]) + sizes["C"]
     return WarpProduct(
-        2 * m * n * k,
-        sum(sizes[x] for x in set(through)),
-        held / REGISTER / WARP,
-        dtype,
+        2 * m * n * k, sum(sizes[x] for x in set(through)), held / REGISTER / WARP, dtype
     )
 
 

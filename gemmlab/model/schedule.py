@@ -9,21 +9,17 @@ take equally long, and an SM computes one block at a time.
 second launch (`adding_up`), or by additions in L2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from itertools import pairwise
 
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.model.bounds import slowest
 from gemmlab.model.in_tiles import adding_up, in_tiles
 from gemmlab.model.occupancy import waves
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class Piece:
 
     @property
     def steps(self) -> int:
-        """The number of steps of the piece."""
         return self.last - self.first
 
     @property
@@ -62,7 +57,7 @@ class Placed:
 
 
 def split_k(tiles: int, steps: int, split: int = 1) -> list[list[Piece]]:
-    """The blocks of a split of k, each with a part of one tile, in the order of their numbers.
+    """Give the blocks of a split of k, each with a part of one tile, in the order of their numbers.
 
     With a split of 1 they are whole tiles, which is called data-parallel. Parts without a step,
     where there are more parts than steps, are left out.
@@ -81,7 +76,7 @@ def split_k(tiles: int, steps: int, split: int = 1) -> list[list[Piece]]:
 
 
 def stream_k(tiles: int, steps: int, blocks: int) -> list[list[Piece]]:
-    """The blocks of Stream-K: the steps of all tiles in one row, in shares equal to one step.
+    """Give the blocks of Stream-K: the steps of all tiles in one row, in shares equal to one step.
 
     >>> [[(p.tile, p.first, p.last) for p in pieces] for pieces in stream_k(3, 4, blocks=2)]
     [[(0, 0, 4), (1, 0, 2)], [(1, 2, 4), (2, 0, 4)]]
@@ -127,7 +122,7 @@ def ends(placed: Iterable[Placed]) -> int:
 
 
 def busy(placed: list[Placed], sms: int) -> float:
-    """The share of the SMs' time until then in which they compute, 0 to 1."""
+    """Return the share of the SMs' time until then in which they compute, 0 to 1."""
     return sum(one.piece.steps for one in placed) / (sms * ends(placed))
 
 
@@ -191,16 +186,13 @@ def sharing(kernel: str, problem: Gemm, device: Device, tiling: Tiling) -> Shari
     of_steps = {name: whole.times[name] * longest / unsplit for name in ("math", "l1")}
     product = float(slowest({**whole.times, **of_steps}))
     if kernel == "split_k_atomics":
-        return Sharing(blocks, rounds, longest, 0, product, _additions(problem, device, tiling))
+        # A launch scales C, and each sum of each part is an addition in L2.
+        scaled, rate = device.launch_interval or 0.0, device.l2_additions or float("inf")
+        additions = scaled + tiling.split * problem.m * problem.n / rate
+        return Sharing(blocks, rounds, longest, 0, product, additions)
     stored = pieces * bm * bn * number_format(problem.accumulate).bytes
     sums = float(adding_up(stored, device)) if stored else 0.0
     return Sharing(blocks, rounds, longest, stored, product, sums)
-
-
-def _additions(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """Time of a launch that scales C, and of an addition in L2 for each sum of each part [s]."""
-    rate = device.l2_additions or float("inf")
-    return (device.launch_interval or 0.0) + tiling.split * problem.m * problem.n / rate
 
 
 def _parts(tiles: int, steps: int, split: int) -> tuple[int, int]:

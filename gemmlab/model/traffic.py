@@ -1,8 +1,9 @@
 """Counts of a kernel's transactions: the functions that a kernel's file predicts its `Work` with.
 
-`Lanes` say where the threads of warps are in a tile. `of_matrix` and `shared_access` count the
-transactions of one load or store by such lanes, over the whole grid or in a block. `unstaged` and
-`staged` add up a whole launch: without shared memory, or tile by tile through it.
+`Work` is what a launch asks of the machine. `Lanes` say where the threads of warps are in a tile.
+`of_matrix` and `shared_access` count the transactions of one load or store by such lanes, over the
+whole grid or in a block. `unstaged` and `staged` add up a whole launch: without shared memory, or
+tile by tile through it.
 
 The counts are algebra, not execution, and exact as the source is written, for operands whose first
 element lies at the start of a line: blocks whose addresses differ by whole lines make the same
@@ -11,21 +12,86 @@ loops over a tile and may merge shared loads of neighbours into wider ones: a GP
 wavefronts are then fewer than these.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from gemmlab import Gemm
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
 from gemmlab.model.counters import OPS
-from gemmlab.model.work import Work, instructions
-from gemmlab.problem import Gemm
 from gemmlab.tiling import WARP, Tiling
+
+WIDEST = 16  # bytes of a lane that one load moves
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work is what one launch asks of the machine.
+
+    counters : exact transactions, by the names that the simulator and Nsight Compute use
+    flops : operations that each pipe executes, whole tiles included [FLOP]; a pipe is named by its
+        format, as in `Device.peak`: "float32" for FMAs, "float16" or "tf32" for Tensor Cores
+    l2_bytes : traffic between L1 and L2 if L1 kept all that a block rereads [B]
+    l1_wavefronts : of the L1 and shared-memory pipe, one a cycle; where a global access
+        waits for its tags instead, the cycles that these take (`transactions.l1_cycles`)
+    chain : (round trips to DRAM, FMAs) that one thread must do one after the other
+    instructions : of warps, at least: their FMAs, and loads of 128 bits a lane, which is the most
+        that one instruction moves. Stores, addresses and loops come on top
+    block_counters, block_wavefronts : what each block adds to `counters` and `l1_wavefronts`, where
+        blocks are persistent: how many there are is the device's, see `Launched.launch`
+    """
+
+    counters: Counter[str]
+    flops: Mapping[str, int]
+    l2_bytes: int
+    l1_wavefronts: int
+    chain: tuple[int, int]
+    instructions: int = 0
+    block_counters: Counter[str] = field(default_factory=Counter)
+    block_wavefronts: int = 0
+
+    def with_blocks(self, blocks: int) -> Self:
+        """Return the work where so many blocks are launched: what they add is added."""
+        counters = Counter(self.counters)
+        counters.update({name: blocks * count for name, count in self.block_counters.items()})
+        return replace(
+            self,
+            counters=counters,
+            l1_wavefronts=self.l1_wavefronts + blocks * self.block_wavefronts,
+            block_counters=Counter(),
+            block_wavefronts=0,
+        )
+
+
+def instructions(flops: int, lane_bytes: int) -> int:
+    """Instructions of warps that FMAs and loads take at least: an FMA for each lane, 128 bits."""
+    return flops // (2 * WARP) + lane_bytes // WIDEST
+
+
+def together(*works: Work) -> Work:
+    """Return the work of launches that follow each other."""
+    counters: Counter[str] = Counter()
+    flops: Counter[str] = Counter()
+    block_counters: Counter[str] = Counter()
+    for work in works:
+        counters.update(work.counters)
+        flops.update(work.flops)
+        block_counters.update(work.block_counters)
+    return Work(
+        counters=counters,
+        flops=dict(flops),
+        l2_bytes=sum(work.l2_bytes for work in works),
+        l1_wavefronts=sum(work.l1_wavefronts for work in works),
+        chain=(sum(work.chain[0] for work in works), sum(work.chain[1] for work in works)),
+        instructions=sum(work.instructions for work in works),
+        block_counters=block_counters,
+        block_wavefronts=sum(work.block_wavefronts for work in works),
+    )
 
 
 class Lanes(NamedTuple):
@@ -38,19 +104,19 @@ class Lanes(NamedTuple):
     col: np.ndarray
     valid: np.ndarray
 
-    def turned(self) -> Lanes:
+    def turned(self) -> Self:
         """Place the same lanes in a tile that is stored transposed."""
         return Lanes(self.col, self.row, self.valid)
 
-    def row_alone(self) -> Lanes:
+    def row_alone(self) -> Self:
         """Keep the rows, and move all lanes to column 0."""
         return Lanes(self.row, np.zeros_like(self.col), self.valid)
 
-    def col_alone(self) -> Lanes:
+    def col_alone(self) -> Self:
         """Keep the columns, and move all lanes to row 0."""
         return Lanes(np.zeros_like(self.row), self.col, self.valid)
 
-    def repeated(self, rows: Iterable[int], cols: Iterable[int]) -> Lanes:
+    def repeated(self, rows: Iterable[int], cols: Iterable[int]) -> Self:
         """Repeat the lanes at each distance (r, c) of rows × cols, as further warps."""
         far = np.array(list(product(rows, cols)), np.int64)[:, :, None, None]
         row, col = far[:, 0] + self.row, far[:, 1] + self.col
@@ -59,7 +125,7 @@ class Lanes(NamedTuple):
 
 
 def plane(width: int, height: int) -> Lanes:
-    """The threads of a (width, height) block, warp by warp: column x, row y."""
+    """Return the threads of a (width, height) block, warp by warp: column x, row y."""
     thread, valid = _whole_warps(width * height)
     return Lanes(thread // width, thread % width, valid)
 
@@ -75,7 +141,7 @@ def in_turn(threads: int, height: int, width: int, wide: int = 1) -> Lanes:
 
 
 def _whole_warps(threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the threads of a block, by warp and lane, and which of them exist."""
+    """Return the numbers of the threads of a block, by warp and lane, and which of them exist."""
     warps = -(-threads // transactions.WARP)
     thread = np.arange(warps * transactions.WARP).reshape(warps, transactions.WARP)
     return thread, thread < threads
@@ -170,7 +236,7 @@ def shared_access(op: str, itemsize: int, lanes: Lanes, length: int, wide: int =
 
 
 def stored_tiles(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The tiles of A and of B as they lie in the stored arrays, (rows, columns)."""
+    """Return the tiles of A and of B as they lie in the stored arrays, (rows, columns)."""
     bm, bn, bk = tiling.block
     a, b = (bm, bk), (bk, bn)
     left, right = problem.layout
@@ -213,7 +279,7 @@ def staged(
     flops: Mapping[str, int] | None = None,
     blocks: int | None = None,
 ) -> Work:
-    """The work of the whole launch of blocks that go along k tile by tile.
+    """Return the work of the whole launch of blocks that go along k tile by tile.
 
     copies, update : loads of A and B, and the epilogue, over the whole grid
     shared : each access of a block to shared memory: how many times, and its transactions
@@ -232,20 +298,17 @@ def staged(
     counters["barriers"] = barriers * blocks
     executed = flops or {problem.accumulate: tiling.padded_flops(problem)}
     lane_bytes = counters.pop("lane_bytes", 0)  # where threads load at all
+    of_c = sum(update[f"global_{op}_sectors"] for op in OPS)
     return Work(
         l1_wavefronts=counters.pop("l1_cycles")
         + counters["shared_load_wavefronts"]
         + counters["shared_store_wavefronts"],
         counters=counters,
         flops=executed,
-        l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + _of_c(update)),
+        l2_bytes=transactions.SECTOR * (_distinct(problem, tiling) + of_c),
         chain=(round_trips, tiling.steps(problem) * tiling.block[2]),
         instructions=0 if flops else instructions(*executed.values(), lane_bytes),
     )
-
-
-def _of_c(update: Counter[str]) -> int:
-    return sum(update[f"global_{op}_sectors"] for op in OPS)
 
 
 def _distinct(problem: Gemm, tiling: Tiling) -> int:
@@ -283,15 +346,6 @@ def unstaged(problem: Gemm, tiling: Tiling, lanes: Lanes) -> Work:
 
 
 __all__ = [
-    "Lanes",
-    "Work",
-    "copied",
-    "global_access",
-    "in_turn",
-    "of_matrix",
-    "plane",
-    "shared_access",
-    "staged",
-    "unstaged",
-    "update_c",
-]
+    "Lanes", "Work", "copied", "global_access", "in_turn", "of_matrix", "plane", "shared_access",
+    "staged", "unstaged", "update_c",
+]  # fmt: skip

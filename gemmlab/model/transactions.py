@@ -5,8 +5,6 @@ count with these functions. A *request* is one warp instruction with at least on
 Source: NVIDIA Nsight Compute documentation, "Memory Tables" and "Metrics Decoder".
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gemmlab.tiling import WARP
@@ -108,7 +106,7 @@ def _passes(words: np.ndarray, on: np.ndarray) -> np.ndarray:
 def served_together(
     addresses: np.ndarray, active: np.ndarray, width: int, merges: bool
 ) -> list[np.ndarray]:
-    """The lanes of one warp's access, in the groups that shared memory serves one by one.
+    """Return the lanes of one warp's access, in the groups that shared memory serves one by one.
 
     >>> [group.size for group in served_together(np.zeros(32, int), np.ones(32, bool), 16, True)]
     [16, 16]
@@ -147,7 +145,7 @@ def least_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> n
 
 
 def least_load_wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
-    """`least_wavefronts` of a load, where groups that go together count once.
+    """Return `least_wavefronts` of a load, where groups that go together count once.
 
     >>> int(least_load_wavefronts(np.zeros(32, int), np.ones(32, bool), 16))
     2

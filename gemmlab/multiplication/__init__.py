@@ -9,8 +9,6 @@ do, is summed by FP32 units. Nothing waits for the GPU: what is in the operands 
 PyTorch can go back through a product: the gradients of C = AB are products, too.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -34,7 +32,7 @@ def is_recorded(*tensors: Any) -> bool:
 
 @cache
 def recorded(torch: ModuleType, product: Callable, again: Callable) -> Callable:
-    """The function (a, b, workspace_bytes) that computes C = AB and is recorded by PyTorch.
+    """Return the function (a, b, workspace_bytes) that computes C = AB and is recorded by PyTorch.
 
     product : computes C; again : computes gradients, dA = dC·Bᵀ and dB = Aᵀ·dC, of transposed
     views, and is recorded itself where PyTorch asks for gradients of gradients
@@ -63,7 +61,7 @@ __all__ = ["Choice", "matmul", "matmul_choice"]
 
 
 def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
-    """A·B with errors like those of FP32 arithmetic, by Tensor Cores where there are any.
+    """Return A·B with errors like those of FP32 arithmetic, by Tensor Cores where there are any.
 
     a, b : (m, k) and (k, n), or (batch, m, k) and (batch, k, n) float32: arrays of NumPy, CuPy or
         Numba's on a GPU, or tensors of PyTorch. Transposed views are multiplied as they are

@@ -33,14 +33,13 @@ class Stack:
     def of(
         cls, owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> Stack:
-        """An array of two or three dimensions."""
+        """Return an array of two or three dimensions."""
         if len(shape) == 2:
             shape, strides = (1, *shape), (shape[0] * strides[0], *strides)
         return cls(owner, address, shape, strides)
 
     @property
     def transposed(self) -> Stack:
-        """The transposed matrices, in the same place."""
         (batch, rows, columns), (far, down, across) = self.shape, self.strides
         return replace(self, shape=(batch, columns, rows), strides=(far, across, down))
 
@@ -60,19 +59,18 @@ class Stack:
         )  # fmt: skip
 
     def cut(self, *parts: tuple[int, int]) -> Stack:
-        """The part from `begin` to `end` along each of the three dimensions."""
+        """Return the part from `begin` to `end` along each of the three dimensions."""
         begins = [begin for begin, _ in parts]
         address = self.address + sum(b * s for b, s in zip(begins, self.strides, strict=True))
         return replace(self, address=address, shape=tuple(end - begin for begin, end in parts))
 
     @property
     def matrices(self) -> list[Stack]:
-        """The matrices, each as a stack of its own."""
         whole = [(0, size) for size in self.shape[1:]]
         return [self.cut((i, i + 1), *whole) for i in range(self.shape[0])]
 
     def interface(self, dimensions: int) -> dict[str, Any]:
-        """The array interface of it, version 3, of NumPy's kind and of CUDA's.
+        """Return the array interface of it, version 3, of NumPy's kind and of CUDA's.
 
         dimensions : 3, or 2 of one matrix alone
         """
@@ -120,7 +118,7 @@ def place_of(name: str, x: Any) -> Place:
 
 
 def stream_of(place: Place) -> int:
-    """The address of the stream that a library uses on a GPU, 0 for the default one."""
+    """Return the address of the stream that a library uses on a GPU, 0 for the default one."""
     if place.library == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream(place.device).ptr
     if place.library == "torch":
@@ -129,7 +127,7 @@ def stream_of(place: Place) -> int:
 
 
 def empty(place: Place, shape: tuple[int, ...], dtype: str) -> Any:
-    """A new array of a library on a GPU that is the current one."""
+    """Return a new array of a library on a GPU that is the current one."""
     if place.library == "cupy":
         return sys.modules["cupy"].empty(shape, dtype)
     if place.library == "torch":
@@ -156,7 +154,7 @@ Kind = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 def seen(x: Any) -> Seen:
-    """An array where it is; copied if neither rows nor columns have neighbours."""
+    """Return an array where it is; copied if neither rows nor columns have neighbours."""
     found = _seen(x)
     return found if ITEM in found.strides[-2:] else _seen(_contiguous(x))
 
@@ -189,7 +187,7 @@ def address_of(x: Any) -> int:
 
 
 def _contiguous(x: Any) -> Any:
-    """A copy, row by row, by its own library."""
+    """Return a copy, row by row, by its own library."""
     if hasattr(x, "contiguous"):
         return x.contiguous()
     if not hasattr(x, "__cuda_array_interface__"):
@@ -202,7 +200,7 @@ def _contiguous(x: Any) -> Any:
 
 
 def on_host(x: Any) -> np.ndarray:
-    """An array or tensor of the host as NumPy's."""
+    """Return an array or tensor of the host as NumPy's."""
     return x.detach().resolve_neg().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 

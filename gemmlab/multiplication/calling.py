@@ -1,7 +1,5 @@
 """Arrays become launches: a kernel is chosen, its launches are planned once and queued."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Any
@@ -29,7 +27,7 @@ def choose(a: Any, b: Any, budget: int | None) -> Choice:
 
 
 def multiply(a: Any, b: Any, budget: int | None) -> Any:
-    """A·B, in an array of the same library on the same device."""
+    """Return A·B, in an array of the same library on the same device."""
     place, sizes = arrays.check(a, b)
     if place.device is None:
         return _from_host(place, sizes, a, b, budget)
@@ -54,7 +52,7 @@ def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any,
 
 @lru_cache(maxsize=KINDS)
 def planned(device: int, budget: int | None, kinds: tuple[arrays.Kind, ...]) -> Plan:
-    """The plan for A, B and C of these kinds, on the GPU that is the current one."""
+    """Return the plan for A, B and C of these kinds, on the GPU that is the current one."""
     a, b, c = (Stack.of(number, *kind) for number, kind in enumerate(kinds))
     layout = _layout(stack.is_transposed for stack in (a, b))
     choice, planning = _choice(device, (*c.shape, a.shape[2]), layout, budget), Planning()
@@ -65,7 +63,7 @@ def planned(device: int, budget: int | None, kinds: tuple[arrays.Kind, ...]) -> 
 def _from_host(
     place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
 ) -> Any:
-    """The product of arrays of the host: on the GPU that is there, or by NumPy."""
+    """Return the product of arrays of the host: on the GPU that is there, or by NumPy."""
     choice = choose(a, b, budget)
     a, b = arrays.on_host(a), arrays.on_host(b)
     if choice.kernel == "numpy":
@@ -83,7 +81,7 @@ def _layout(transposed: Iterable[bool]) -> str:
 def _choice(
     device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None
 ) -> Choice:
-    """The kernel, its tiling and its panels; device: None for the host."""
+    """Return the kernel, its tiling and its panels; device: None for the host."""
     (batch, m, n, k), tiling = sizes, None
     if not gpu_status().works:
         kernel, why = "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"

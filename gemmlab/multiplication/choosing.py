@@ -6,8 +6,6 @@ Where memory is short, panels of C are computed one after the other. k is never 
 the same bits, whatever the panels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -91,7 +89,7 @@ def cost(way: Way) -> tuple[float, float]:
 def fastest(
     device: Device, sizes: tuple[int, int, int, int], layout: str
 ) -> tuple[str, Tiling, str]:
-    """The name of a kernel, its tiling and why; sizes: batch, m, n and k."""
+    """Return the name of a kernel, its tiling and why; sizes: batch, m, n and k."""
     told = "compute capability {}.{}".format(*device.compute_capability)
     units = min(by_units(device, sizes, layout), key=cost, default=None)
     tensor = min(by_tensor_cores(device, sizes, layout), key=cost, default=None)

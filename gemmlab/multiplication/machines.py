@@ -1,7 +1,5 @@
 """A machine launches a product: the simulated GPU does, or a plan for a GPU is made."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -56,20 +54,19 @@ class Simulated:
         self.device = load_device(RECORDED)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-        """An array; it holds NaN or the like, so that what nobody wrote shows."""
+        """Return an array; it holds NaN or the like, so that what nobody wrote shows."""
         return np.full(shape, np.array(np.nan, dtype) if dtype != "int32" else -1, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-        """An array of zeros."""
         return np.zeros(shape, dtype)
 
     def view(self, stack: Stack, dimensions: int = 3) -> np.ndarray:
-        """A stack, or a matrix alone, as an argument of kernels."""
+        """Return a stack, or a matrix alone, as an argument of kernels."""
         told = stack.interface(dimensions)
         return np.asarray(SimpleNamespace(__array_interface__=told, owner=stack.owner))
 
     def maps(self, arrays: Sequence[np.ndarray], rows: Sequence[int]) -> list[Any]:
-        """The tensor maps of matrices, for boxes of so many rows each."""
+        """Return the tensor maps of matrices, for boxes of so many rows each."""
         return [tensor_map(*each) for each in zip(arrays, rows, strict=True)]
 
     def scratch(self) -> AbstractContextManager:
@@ -99,31 +96,27 @@ class Planning:
 
     @contextmanager
     def scratch(self) -> Iterator[None]:
-        """Give memory back at the end that was taken in between."""
         top = self.top
         yield
         self.top = top
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Block:
-        """An array of the workspace that holds anything."""
+        """Return an array of the workspace that holds anything."""
         block = Block.rows_after_rows(WORKSPACE, self.top, shape, dtype)
         self.top += rounded(block.bytes)
         self.size = max(self.size, self.top)
         return block
 
     def zeros(self, shape: tuple[int, ...], dtype: str) -> Block:
-        """An array of zeros."""
         block = self.empty(shape, dtype)
         self.works.append(Zeros(block.offset, block.bytes))
         return block
 
     def view(self, stack: Stack, dimensions: int = 3) -> Block:
-        """A stack, or a matrix alone, as an argument of kernels."""
         shape, strides = stack.shape[-dimensions:], stack.strides[-dimensions:]
         return Block(stack.owner, stack.address, shape, strides, "float32")
 
     def maps(self, arrays: Sequence[Block], rows: Sequence[int]) -> list[Block]:
-        """The tensor maps of matrices, for boxes of so many rows each."""
         held = self.empty((len(arrays), MAP_BYTES), "uint8")
         self.works.append(Maps(held.offset, tuple(zip(arrays, rows, strict=True))))
         starts = range(held.offset, held.offset + held.bytes, MAP_BYTES)
@@ -134,8 +127,8 @@ class Planning:
         frozen, options = (tuple(sorted(d.items())) for d in (step.frozen, step.options))
         kernel, name = _kernel(step.build, frozen, math.prod(step.block), options)
         compiled = kernel.compile(tuple(map(_type_of, arguments)))
-        if step.shared_bytes:
-            _allow(compiled, step.shared_bytes)
+        if step.shared_bytes:  # more than 48 KB a block is for those who ask
+            allow_shared(compiled.library.get_cufunc(), detect(), step.shared_bytes)
         grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
         size, first = (*grid, *block, step.shared_bytes), len(self.words)
         self.works.append(Launch(name, compiled, plans.function_of(compiled), size, first))
@@ -168,7 +161,7 @@ def rounded(size: int) -> int:
 
 
 def _type_of(argument: Any) -> Any:
-    """The type by which Numba compiles for an argument."""
+    """Return the type by which Numba compiles for an argument."""
     types = numba_cuda().types
     if isinstance(argument, tuple):
         return types.UniTuple(_type_of(argument[0]), len(argument))
@@ -180,11 +173,6 @@ def _type_of(argument: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> tuple[Callable, str]:
-    """A kernel for Numba to compile, made once for these arguments, and its name."""
+    """Return a kernel for Numba to compile, made once for these arguments, and its name."""
     bounds, kernel = {"launch_bounds": threads, **dict(options)}, build(**dict(frozen))
     return numba_cuda().jit(**bounds)(kernel), kernel.__name__
-
-
-def _allow(compiled: Any, shared_bytes: int) -> None:
-    """Let a kernel be launched with more than 48 KB of shared memory a block."""
-    allow_shared(compiled.library.get_cufunc(), detect(), shared_bytes)

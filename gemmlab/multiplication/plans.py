@@ -54,7 +54,7 @@ def go(calls: Iterable[Call]) -> None:
 
 
 def launching(name: str, function: Any, size: tuple[int, ...], stream: int, pointers: int) -> Call:
-    """A launch of a kernel; size : of the grid and of a block, and shared memory [B].
+    """Return a launch of a kernel; size : of the grid and of a block, and shared memory [B].
 
     pointers : the address of the addresses of its arguments, which a launch reads before it returns
     """
@@ -70,14 +70,14 @@ def filling(address: int, size: int, stream: int) -> Call:
 
 
 def copying(address: int, held: bytes, stream: int) -> Call:
-    """A copy of bytes of the host, which the driver has read when it returns."""
+    """Return a copy of bytes of the host, which the driver has read when it returns."""
     driver = _driver()
     arguments = (address, held, len(held), driver.CUstream(stream))
     return Call("copy memory", driver.cuMemcpyHtoDAsync, arguments)
 
 
 def function_of(compiled: Any) -> Any:
-    """A kernel that Numba compiled, as `launch` takes it, loaded on the current GPU."""
+    """Return a kernel that Numba compiled, as `launch` takes it, loaded on the current GPU."""
     compiled.bind()
     return _driver().CUfunction(int(compiled.library.get_cufunc().handle))
 
@@ -91,7 +91,7 @@ def _driver() -> Any:
 
 @cache
 def _context(device: int) -> Any:
-    """The context of a GPU that its libraries share."""
+    """Return the context of a GPU that its libraries share."""
     return numba_cuda().gpus[device].get_primary_context().handle
 
 
@@ -125,7 +125,6 @@ class Block:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all elements."""
         return int(np.prod(self.shape)) * self.itemsize
 
     @property
@@ -215,7 +214,7 @@ class Plan:
     size: int
 
     def bound(self, stream: int, addresses: tuple[int, ...]) -> Bound:
-        """The calls of the driver for operands, result and workspace at these addresses."""
+        """Return the calls of the driver for operands, result and workspace at these addresses."""
         bind = _bound if len(self.works) <= LONG else _bound.__wrapped__
         return bind(self, stream, addresses)
 

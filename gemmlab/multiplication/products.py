@@ -1,7 +1,5 @@
 """C = AB on a machine: operands scaled and split, multiplied, and lines that need it by FP32."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +22,7 @@ MAPS = {"tcec_batched": 4}  # of parts
 
 
 def in_fours(rows: int, columns: int, along: bool) -> tuple[int, int]:
-    """The shape of a matrix whose rows and columns are filled up to multiples of four."""
+    """Return the shape of a matrix whose rows and columns are filled up to multiples of four."""
     return -(-rows // FOUR) * FOUR, -(-columns // FOUR) * FOUR
 
 
@@ -69,7 +67,7 @@ def multiply(machine: Planning | Simulated, choice: Choice, a: Stack, b: Stack, 
 
 
 def prepare(machine: Planning | Simulated, choice: Choice, stack: Stack, side: int) -> Operand:
-    """A panel of A (side 0) or of B, scaled and written as the kernel reads it."""
+    """Return a panel of A (side 0) or of B, scaled and written as the kernel reads it."""
     stored = stack.transposed if choice.layout[side] == "t" else stack
     if choice.kernel not in WRITTEN:
         return Operand(stack, stored)

@@ -17,66 +17,15 @@ from gemmlab.formats import (
     round_to,
     ulp,
 )
-from gemmlab.numerics.errors import (
-    ACCUMULATIONS,
-    Accumulation,
-    accumulation,
-    backward_error,
-    fma_chain_bound,
-    forward_error,
-    max_relative_error,
-    running_sums,
-    tensor_core_bound,
-)
+from gemmlab.numerics import errors, tcec, tensor_cores
+from gemmlab.numerics.errors import *
 from gemmlab.numerics.fma import fma, fma_chain
-from gemmlab.numerics.tcec import POLICIES, Policy, Split, emulated_matmul, split, split_range
-from gemmlab.numerics.tensor_cores import (
-    MMAS,
-    TENSOR_CORES,
-    Mma,
-    TensorCore,
-    fused_dot_add,
-    mma,
-    mma_named,
-    tensor_core,
-    tensor_core_of,
-)
+from gemmlab.numerics.tcec import *
+from gemmlab.numerics.tensor_cores import *
 
+# Each module lists in its own __all__ what is for others; of `formats` it is a part.
 __all__ = [
-    "ACCUMULATIONS",
-    "FORMATS",
-    "MMAS",
-    "POLICIES",
-    "ROUNDINGS",
-    "TENSOR_CORES",
-    "Accumulation",
-    "Fields",
-    "Format",
-    "Mma",
-    "Policy",
-    "Split",
-    "TensorCore",
-    "accumulation",
-    "backward_error",
-    "decode",
-    "emulated_matmul",
-    "encode",
-    "fields",
-    "fma",
-    "fma_chain",
-    "fma_chain_bound",
-    "forward_error",
-    "fused_dot_add",
-    "max_relative_error",
-    "mma",
-    "mma_named",
-    "number_format",
-    "round_to",
-    "running_sums",
-    "split",
-    "split_range",
-    "tensor_core",
-    "tensor_core_bound",
-    "tensor_core_of",
-    "ulp",
-]
+    "FORMATS", "ROUNDINGS", "Fields", "Format", "decode", "encode", "fields", "fma", "fma_chain",
+    "number_format", "round_to", "ulp",
+]  # fmt: skip
+__all__ += [*errors.__all__, *tcec.__all__, *tensor_cores.__all__]

@@ -1,7 +1,5 @@
 """How far a sum is from the exact one, how far it may be, and the ways in which it is summed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,20 +11,13 @@ from gemmlab.numerics.fma import fma_chain, leading_shape
 from gemmlab.numerics.tensor_cores import fused_dot_add, tensor_core
 
 __all__ = [
-    "ACCUMULATIONS",
-    "Accumulation",
-    "accumulation",
-    "backward_error",
-    "fma_chain_bound",
-    "forward_error",
-    "max_relative_error",
-    "running_sums",
-    "tensor_core_bound",
-]
+    "ACCUMULATIONS", "Accumulation", "accumulation", "backward_error", "fma_chain_bound",
+    "forward_error", "max_relative_error", "running_sums", "tensor_core_bound",
+]  # fmt: skip
 
 
 def max_relative_error(result: object, reference: object) -> float:
-    """The largest |x̂ − x| / |x| of all elements.
+    """Return the largest |x̂ − x| / |x| of all elements.
 
     Infinity where either is not finite, and where x is 0 but x̂ is not; 0 where there is no element.
     Raises ValueError for arrays of different shapes, TypeError for what is no real number.
@@ -53,7 +44,7 @@ def forward_error(result: object, reference: object) -> float:
 def backward_error(
     result: object, reference: object, a: object, b: object, c: object = 0.0
 ) -> float:
-    """The largest |d̂ − d| / (|A||B| + |C|) of a product with addition, D = AB + C.
+    """Return the largest |d̂ − d| / (|A||B| + |C|) of a product with addition, D = AB + C.
 
     The smallest relative change of each a_ik·b_kj and c_ij that would make D̂ exact. a (m, k),
     b (k, n), c (m, n) or 0; result and reference (m, n). It does not grow when D cancels, which
@@ -79,7 +70,7 @@ def backward_error(
 
 
 def fma_chain_bound(k: int, dtype: str = "float32") -> float:
-    """The backward error that a chain of k FMAs, rounded to nearest, cannot exceed.
+    """Return the backward error that a chain of k FMAs, rounded to nearest, cannot exceed.
 
     γ_k = k·u / (1 − k·u), u = 2^-p the unit roundoff of `dtype`; infinity from k·u = 1 on. Raises
     ValueError for an unknown format and for k < 0. Source: Higham, section 3.1.
@@ -96,7 +87,7 @@ def tensor_core_bound(
     out_dtype: str = "float32",
     outside: bool = False,
 ) -> float:
-    """The backward error that sums of k products on a Tensor Core cannot exceed.
+    """Return the backward error that sums of k products on a Tensor Core cannot exceed.
 
     One block of K_b products truncates K_b + 1 terms, each by less than 2^-F of the largest, and
     rounds the sum: to float32 toward zero, by less than 2^-23 of it, to float16 by at most 2^-11.
@@ -200,7 +191,7 @@ ACCUMULATIONS = {
 
 
 def accumulation(name: str) -> Accumulation:
-    """The way called `name`; ValueError, listing what is known, for another."""
+    """Return the way called `name`; ValueError, listing what is known, for another."""
     if not isinstance(name, str) or name not in ACCUMULATIONS:
         known = ", ".join(ACCUMULATIONS)
         raise ValueError(f"accumulation={name!r} is not known; use one of {known}")

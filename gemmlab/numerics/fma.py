@@ -1,7 +1,5 @@
 """The arithmetic of the CUDA cores: a float32 fused multiply-add, and chains of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -57,7 +55,7 @@ def fma(a: object, b: object, c: object, rounding: str = "RN") -> np.ndarray:
 
 
 def fma_chain(a: object, b: object, c: object = 0.0, rounding: str = "RN") -> np.ndarray:
-    """The sum c + Σ a_i·b_i by one FMA after the other, in the order of i; a, b (…, K), c (…).
+    """Give the sum c + Σ a_i·b_i by one FMA after the other, in the order of i; a, b (…, K), c (…).
 
     This is how a CUDA core accumulates a dot product. Operands are float32 numbers; the leading
     axes broadcast. Returns float32 (…): c itself for K = 0. Raises ValueError for shapes that do

@@ -10,8 +10,6 @@ surpassing the FP32 theoretical peak performance", IJHPCA 36 (2022); their "Redu
 footprint to leverage high throughput on Tensor Cores", HPC Asia 2023 (policies).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -120,7 +118,7 @@ def split(x: object, dtype: str = "float16", scale: float = 2.0**11) -> Split:
 
 
 def split_range(dtype: str = "float16", scale: float = 2.0**11) -> tuple[float, float]:
-    """The range of |x| in which `split` has a relative error of at most 2^-(2p).
+    """Return the range of |x| in which `split` has a relative error of at most 2^-(2p).
 
     p is the precision of `dtype`. Upwards the largest number of the high part sets the limit; with
     a scale of 2^(p + j), j > 0, the low part is 2^j times as large, and the limit as much lower.

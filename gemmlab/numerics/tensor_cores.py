@@ -22,8 +22,6 @@ P. Xie et al., "MMA-Sim", arXiv:2511.10909; M. Fasi, N. J. Higham, M. Mikaitis, 
 "Numerical behavior of NVIDIA Tensor Cores", PeerJ Computer Science 7:e330 (2021).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -35,16 +33,9 @@ from gemmlab.formats import FORMATS, Format, exact, number_format
 from gemmlab.numerics.fma import fma_chain, leading_shape
 
 __all__ = [
-    "MMAS",
-    "TENSOR_CORES",
-    "Mma",
-    "TensorCore",
-    "fused_dot_add",
-    "mma",
-    "mma_named",
-    "tensor_core",
+    "MMAS", "TENSOR_CORES", "Mma", "TensorCore", "fused_dot_add", "mma", "mma_named", "tensor_core",
     "tensor_core_of",
-]
+]  # fmt: skip
 
 OUTPUTS = ("float32", "float16")
 _NOTHING = -1000  # the exponent of a zero: below every other, so that a zero sets no E
@@ -148,7 +139,7 @@ def fused_dot_add(
     arch: str = "sm_90",
     out_dtype: str = "float32",
 ) -> np.ndarray:
-    """The result of a Tensor Core for c + Σ a_i·b_i, to the bit.
+    """Return the result of a Tensor Core for c + Σ a_i·b_i, to the bit.
 
     a, b : (…, K), numbers of format `dtype`; of a TF32 operand the low 13 bits are not read
     c : (…), numbers of format `out_dtype`; the leading axes of a, b and c broadcast
@@ -206,7 +197,7 @@ def _terms_first(words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _part(words: np.ndarray, piece: tuple) -> np.ndarray:
-    """The part of (K, …) that broadcasts to a piece of the result."""
+    """Return the part of (K, …) that broadcasts to a piece of the result."""
     index = [slice(None)]
     for size, at in zip(words.shape[1:], piece, strict=False):
         whole = slice(None) if isinstance(at, slice) else 0
@@ -244,7 +235,7 @@ def _decode(words: np.ndarray, form: Format) -> _Terms:
 def _block(
     a: _Terms, b: _Terms, c: _Terms, source: Format, target: Format, kept: int, floor: int
 ) -> np.ndarray:
-    """The words of c + Σ a_i·b_i for one block of finite terms; a, b (K, …), c (…)."""
+    """Return the words of c + Σ a_i·b_i for one block of finite terms; a, b (K, …), c (…)."""
     # A product has less than 2 + F ≤ 27 bits after its shift, c less than 1 + F ≤ 26: int32 holds
     # each, and int64 the sum of 16 products and c (32 bits).
     product = np.multiply(a.significand, b.significand, order="C")
@@ -366,7 +357,7 @@ MMAS = {
 
 
 def mma_named(name: str) -> Mma:
-    """The instruction called `name`; ValueError, listing what is known, for another.
+    """Return the instruction called `name`; ValueError, listing what is known, for another.
 
     >>> mma_named("m16n8k16.f32.f16").requires
     'sm_80'
@@ -379,7 +370,7 @@ def mma_named(name: str) -> Mma:
 def mma(
     a: object, b: object, c: object, instruction: str = "m16n8k16.f32.f16", arch: str = "sm_90"
 ) -> np.ndarray:
-    """The result of `instruction` on `arch` for A·B + C, to the bit.
+    """Return the result of `instruction` on `arch` for A·B + C, to the bit.
 
     a : (…, m, k), b : (…, k, n), c : (…, m, n); leading axes broadcast
     instruction : a name in `MMAS`
@@ -409,7 +400,7 @@ def mma(
 
 
 def products(rows: np.ndarray, columns: np.ndarray, c: np.ndarray, i: Mma, arch: str) -> np.ndarray:
-    """The dot products of instruction `i` on `arch`: rows and columns (…, k), c (…).
+    """Return the dot products of instruction `i` on `arch`: rows and columns (…, k), c (…).
 
     ValueError where the instruction needs a newer architecture.
     """

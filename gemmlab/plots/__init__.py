@@ -8,62 +8,22 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
-from gemmlab.plots.compare import Row, beside, counters, residual
-from gemmlab.plots.ladder import bars, ladder
-from gemmlab.plots.lanes import fragment, lane_map
-from gemmlab.plots.pieces import pieces
+from gemmlab.plots.ladder import Row, bars, beside, counters, ladder, residual
+from gemmlab.plots.lanes import fragment, lane_map, pieces
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
 from gemmlab.plots.roofline import memories, points, roofline
-from gemmlab.plots.schedule import schedule
 from gemmlab.plots.shared import style
 from gemmlab.plots.shared.figures import figure
 from gemmlab.plots.shared.style import alt, describe, number, provenance, si
-from gemmlab.plots.sizes import size, sizes, speedups, value
+from gemmlab.plots.sizes import size, sizes, speedups, splits, value
 from gemmlab.plots.slots import slots, warps
-from gemmlab.plots.splits import splits
-from gemmlab.plots.thread_tiles import resources, thread_tiles
-from gemmlab.plots.tiles import tiles
-from gemmlab.plots.timeline import Span, ring, timeline, turns
+from gemmlab.plots.tiles import resources, thread_tiles, tiles
+from gemmlab.plots.timeline import Span, ring, schedule, timeline, turns
 
 __all__ = [
-    "Row",
-    "Span",
-    "access_map",
-    "alignment",
-    "along_n",
-    "alt",
-    "bars",
-    "beside",
-    "counters",
-    "cover",
-    "describe",
-    "figure",
-    "fragment",
-    "ladder",
-    "lane_map",
-    "memories",
-    "number",
-    "pieces",
-    "points",
-    "provenance",
-    "residual",
-    "resources",
-    "ring",
-    "roofline",
-    "sawtooth",
-    "schedule",
-    "si",
-    "size",
-    "sizes",
-    "slots",
-    "speedups",
-    "splits",
-    "style",
-    "thread_tiles",
-    "tiles",
-    "timeline",
-    "turns",
-    "value",
-    "warps",
-    "waves",
-]
+    "Row", "Span", "access_map", "alignment", "along_n", "alt", "bars", "beside", "counters",
+    "cover", "describe", "figure", "fragment", "ladder", "lane_map", "memories", "number", "pieces",
+    "points", "provenance", "residual", "resources", "ring", "roofline", "sawtooth", "schedule",
+    "si", "size", "sizes", "slots", "speedups", "splits", "style", "thread_tiles", "tiles",
+    "timeline", "turns", "value", "warps", "waves",
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Which lanes of a warp touch which bytes: sectors of global memory, banks of shared memory."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -99,7 +97,7 @@ def access_map(
 
 
 def lines(access: Access, warps: Iterable[int]) -> Cells:
-    """The 128-byte lines that warps touch, the lowest first; who touches each of their words.
+    """Give the 128-byte lines that warps touch, the lowest first; who touches each of their words.
 
     The users of a cell are lanes where there is one warp, and warps where there are several.
     """
@@ -123,7 +121,7 @@ def lines(access: Access, warps: Iterable[int]) -> Cells:
 
 
 def wavefronts(access: Access, warps: Iterable[int]) -> Cells:
-    """The wavefronts of shared memory, and who is served in each of them by each bank.
+    """Return the wavefronts of shared memory, and who is served in each of them by each bank.
 
     A wavefront serves each bank one word, to any number of lanes; a bank that is asked for several
     words serves them in as many wavefronts, the lowest first.
@@ -150,13 +148,12 @@ def wavefronts(access: Access, warps: Iterable[int]) -> Cells:
 
 
 def _words(access: Access, warp: int, lane: int) -> range:
-    """The 4-byte words that a lane touches."""
+    """Return the 4-byte words that a lane touches."""
     first = int(access.addresses[warp, lane])
     return range(first // WORD, -(-(first + access.itemsize) // WORD))
 
 
 def _summary(access: Access, warps: list[int]) -> str:
-    """Say in words what the access costs."""
     if access.space == "shared":
         return style.count(int(access.wavefronts[warps].sum()), "wavefront")
     sectors = int(access.sectors[warps].sum())
@@ -165,7 +162,6 @@ def _summary(access: Access, warps: list[int]) -> str:
 
 
 def _finding(access: Access, found: Cells, warps: list[int]) -> str:
-    """Say in words what the access touches and what it costs."""
     lanes = int(access.active[warps].sum())
     if access.space == "global":
         unused = int(found.fetched.sum()) - len(found.users)
@@ -188,13 +184,14 @@ def _colour(artists: AccessArtists, found: Cells, shown: int, top: int) -> None:
     cells[:shown][found.fetched[:shown]] = FETCHED
     for (row, column), users in found.users.items():
         if row < shown:
-            cells[row, column] = _shade(users[0], top)
+            # From dark to light by the lane or the warp, without the darkest.
+            cells[row, column] = MAP(0.15 + 0.85 * users[0] / max(top, 1))[:3]
     artists.image.set_data(cells)
     artists.image.set_extent((-0.5, COLUMNS - 0.5, max(shown, 1) - 0.5, -0.5))
 
 
 def _moved(found: Cells) -> range:
-    """The columns from the first sector that is moved in some row to the last."""
+    """Return the columns from the first sector that is moved in some row to the last."""
     moved = np.flatnonzero(found.fetched.any(axis=0))
     return range(moved[0], moved[-1] + 1) if moved.size else range(SECTOR // WORD)
 
@@ -218,7 +215,6 @@ def _fit(ax: Axes, rows: int, columns: int) -> tuple[float, float]:
 
 
 def _rule(artists: AccessArtists, shown: int, columns: range, sectors: bool) -> None:
-    """Thin lines between cells, and thick ones between sectors."""
     left, right, bottom = columns.start - 0.5, columns.stop - 0.5, shown - 0.5
     across = [((left, y - 0.5), (right, y - 0.5)) for y in range(shown + 1)]
     edges = range(columns.start, columns.stop + 1)
@@ -227,11 +223,6 @@ def _rule(artists: AccessArtists, shown: int, columns: range, sectors: bool) -> 
     step = SECTOR // WORD if sectors else COLUMNS
     thick = [1.4 if x % step == 0 else 0.4 for x in edges]
     artists.rules.set_linewidths([0.4] * len(across) + thick)
-
-
-def _shade(user: int, top: int) -> tuple[float, ...]:
-    """The colour of a lane or a warp: from dark to light, without the darkest."""
-    return MAP(0.15 + 0.85 * user / max(top, 1))[:3]
 
 
 def _number(artists: AccessArtists, found: Cells, shown: int, cell: tuple[float, float]) -> str:
@@ -269,7 +260,7 @@ def _span(users: list[int]) -> str:
 
 
 def _first(users: list[int]) -> str:
-    """The first who touches a cell, and + where others do, too."""
+    """Return the first who touches a cell, and + where others do, too."""
     return f"{min(users)}{'+' * (len(set(users)) > 1)}"
 
 

@@ -1,7 +1,5 @@
 """The terms of a dot product as a Tensor Core lines them up: which bits are kept, which are cut."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from math import frexp, trunc
@@ -101,7 +99,7 @@ def alignment(
 
 
 def _finding(found: Sequence[Row], names: Sequence[str]) -> str:
-    """The weight of the last bit that is kept, and which rows lose bits below it."""
+    """Return the weight of the last bit that is kept, and which rows lose bits below it."""
     lost = [
         f"{name} loses {style.count(bits, 'bit')}"
         for name, row in zip(names, found, strict=True)
@@ -120,6 +118,6 @@ def _exponent(x: Fraction | float) -> int:
 
 
 def _lowest(x: Fraction) -> int:
-    """The weight of the last bit that is 1."""
+    """Return the weight of the last bit that is 1."""
     numerator = abs(x.numerator)
     return (numerator & -numerator).bit_length() - x.denominator.bit_length()

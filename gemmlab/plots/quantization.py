@@ -1,7 +1,5 @@
 """Tiles over C, tiles over SMs, and the sawtooth that both make of a product's time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -220,13 +218,12 @@ def sawtooth(
 
 
 def along_n(measured: Sequence[Measurement], quantity: str = "time") -> Points:
-    """The sizes n of measurements, and their times [s] or speeds [FLOP/s]."""
+    """Return the sizes n of measurements, and their times [s] or speeds [FLOP/s]."""
     values = {"time": lambda m: m.seconds, "speed": lambda m: m.flops_per_second}[quantity]
     return [m.problem.n for m in measured], [values(m) for m in measured]
 
 
 def _finding(name: str, points: Points, quantity: str, along: str) -> str:
-    """The ends of a curve and its steepest step, in words."""
     sizes, values = points
     if len(sizes) == 0:
         return f"{name}: nothing."

@@ -3,8 +3,6 @@
 `memories` draws one kernel under the rooflines of all memories, with a mark for each of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from matplotlib.text import Text
 from gemmlab.device import LEVELS, Device
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
-from gemmlab.model.roofline import clocks, intensities, slopes
+from gemmlab.model.limiter import clocks, intensities, slopes
 from gemmlab.plots.shared import style
 
 # From below the intensity of 1×1×1 in float64 to above that of 16384³ in float16 [FLOP/B].
@@ -127,7 +125,7 @@ def _new(ax: Axes) -> RoofArtists:
 
 
 def _slope(ax: Axes) -> float:
-    """The angle on the screen of speed ∝ intensity [degrees]."""
+    """Return the angle on the screen of speed ∝ intensity [degrees]."""
     (x0, y0), (x1, y1) = ax.transData.transform([(1, 1e9), (10, 1e10)])
     return math.degrees(math.atan2(y1 - y0, x1 - x0))
 
@@ -239,7 +237,7 @@ def memories(
 
 
 def _together(found: dict[str, float]) -> dict[str, str]:
-    """The names of memories whose marks lie together, at the first of each group."""
+    """Return the names of memories whose marks lie together, at the first of each group."""
     groups: dict[str, str] = {}
     for level, x in found.items():
         near = [g for g in groups if abs(math.log10(found[g] / x)) < APART]

@@ -1,14 +1,14 @@
-"""Speed, traffic or speedup against size: that of a problem, or of a batch of matrices."""
-
-from __future__ import annotations
+"""Curves over size: speed, traffic or speedup of problems, and what splits of k cost."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
 
 from gemmlab.measure.benchmarks import FragmentUse
 from gemmlab.measure.measurement import Measurement
@@ -31,7 +31,7 @@ Key = tuple[str, str]  # a series, by kernel and tile, and an origin
 
 
 def size(problem: Gemm) -> float:
-    """The side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
+    """Give the side of the cube with as many multiplications, ∛(mnk): n itself where m = n = k."""
     m, n, k = problem.m, problem.n, problem.k
     return m if m == n == k else math.cbrt(m * n * k)
 
@@ -117,7 +117,7 @@ def sizes(
 
 
 def value(item: Item, quantity: str) -> float | None:
-    """The quantity of one item, as `sizes` draws it; None where the item lacks it."""
+    """Return the quantity of one item, as `sizes` draws it; None where the item lacks it."""
     if quantity == "speed":
         return item.flops_per_second if item.seconds is not None else None
     return item.bytes.get(quantity)
@@ -262,3 +262,119 @@ def _told_of_uses(lines: dict[tuple[str, int], Line2D], over: str) -> str:
         f"Speedup of “registers” over “{over}” against the matrices in the batch. "
         f"{'; '.join(told)}. At the largest batch {gains} of {len(lines)} gain."
     )
+
+
+UNITS = {"time": "s", "sectors": ""}
+LOOKS = {"recorded": "s", "measured": "o", "counted": "^"}  # of marks, by where they come from
+
+Points = tuple[Sequence[float], Sequence[float]]  # splits, values
+
+
+@dataclass
+class SplitsArtists:
+    """`splits` draws these: a line for each prediction, marks, and the library's time."""
+
+    lines: dict[str, Line2D] = field(default_factory=dict)
+    marks: dict[str, Line2D] = field(default_factory=dict)
+    library: Line2D | None = None
+    names: tuple[str, ...] = ()  # of the legend
+
+
+def splits(
+    ax: Axes,
+    predicted: Mapping[str, Points],
+    observed: Mapping[str, Points],
+    quantity: str = "time",
+    library: float | None = None,
+    along: str = "parts of k",
+    artists: SplitsArtists | None = None,
+) -> SplitsArtists:
+    """Draw a quantity over the number of parts, both logarithmic.
+
+    predicted, observed : name -> (splits, values); names of observed ones begin with where they
+        come from: "recorded", "measured" or "counted"
+    library : cuBLAS's time, a horizontal line, where one is known
+    artists : of an earlier call, to be changed in place
+    Raises ValueError for another quantity, and where nothing is predicted.
+    """
+    if quantity not in UNITS:
+        raise ValueError(f"quantity={quantity!r} is not known; use one of {', '.join(UNITS)}")
+    if not predicted:
+        raise ValueError("nothing is predicted; give splits and values by name")
+    if artists is None:
+        artists = SplitsArtists()
+        style.prepare(ax, log="xy", base=2)
+        style.plain_axis(ax.xaxis, along)
+        ax.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    ax.set_xlabel(along)
+    if UNITS[quantity]:
+        style.si_axis(ax.yaxis, quantity, UNITS[quantity])
+    else:
+        style.plain_axis(ax.yaxis, quantity)
+    for i, (name, points) in enumerate(predicted.items()):
+        if name not in artists.lines:
+            look = {"color": (style.BLACK, *style.SERIES)[i % 7], "linewidth": 1.6}
+            (line,) = ax.plot([], [], linestyle=style.DASHES[i % len(style.DASHES)], **look)
+            artists.lines[name] = line
+        artists.lines[name].set_data(*map(list, points))
+    for i, (name, points) in enumerate(observed.items()):
+        if name not in artists.marks:
+            look = {"color": style.SERIES[(i + 1) % 6], "markersize": 7, "zorder": 5}
+            marker = LOOKS[name.split()[0]]
+            (marks,) = ax.plot([], [], marker, fillstyle=style.FILLS[i % 2], **look)
+            artists.marks[name] = marks
+        artists.marks[name].set_data(*map(list, points))
+    for made, given in ((artists.lines, predicted), (artists.marks, observed)):
+        for name in [name for name in made if name not in given]:
+            made.pop(name).remove()
+    _library(ax, artists, library)
+    every = [np.asarray(values, float) for _, values in (*predicted.values(), *observed.values())]
+    values = np.concatenate([*every, [library or every[0][0]]])
+    most = max(max(at) for at, _ in (*predicted.values(), *observed.values()) if len(at))
+    ax.set(xlim=(0.85, 1.2 * most), ylim=(values.min() / 1.4, values.max() * 1.4))
+    _splits_legend(ax, artists)
+    drawn = (*predicted.items(), *observed.items())
+    told = [_split_finding(name, points, quantity) for name, points in drawn]
+    if library:
+        told.append(f"cuBLAS: {style.si(library, 's')}.")
+    style.describe(ax, f"{quantity.capitalize()} over {along}. {' '.join(told)}", "splits")
+    return artists
+
+
+def _library(ax: Axes, artists: SplitsArtists, seconds: float | None) -> None:
+    """The line of the library, where its time is known."""
+    if seconds is None:
+        if artists.library:
+            artists.library.remove()
+        artists.library = None
+        return
+    if artists.library is None:
+        artists.library = ax.axhline(seconds, color=style.GREY, linestyle=":", linewidth=1.6)
+    artists.library.set_ydata([seconds, seconds])
+
+
+def _splits_legend(ax: Axes, artists: SplitsArtists) -> None:
+    names = (*artists.lines, *artists.marks, *(["cuBLAS"] if artists.library else []))
+    if names == artists.names:
+        return
+    handles = [*artists.lines.values(), *artists.marks.values()]
+    handles += [artists.library] if artists.library else []
+    below = -36 / (72 * ax.get_figure().get_figheight() * ax.get_position().height)
+    place = {"loc": "upper left", "bbox_to_anchor": (-0.01, below), "ncols": 3, "borderpad": 0}
+    style.legend(ax, handles, names, **place)
+    artists.names = names
+
+
+def _split_finding(name: str, points: Points, quantity: str) -> str:
+    """Return the ends of a curve and its least value, in words."""
+    at, values = points
+    if len(at) == 0:
+        return f"{name}: nothing."
+    unit = UNITS[quantity]
+
+    def shown(i: int) -> str:
+        return f"{style.si(values[i], unit) if unit else style.number(values[i])} at {at[i]:,}"
+
+    least = int(np.argmin(values))
+    middle = f", at least {shown(least)}" if len(at) > 1 else ""
+    return f"{name}: {shown(0)}{middle}, {shown(-1)}."

@@ -3,8 +3,6 @@
 `slots` adds the slots up; `warps` draws each warp over the cycles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -107,7 +105,7 @@ def slots(
 
 
 def percent(share: float) -> str:
-    """A share in words.
+    """Return a share in words.
 
     >>> percent(0.353), percent(0.0042)
     ('35%', '0.4%')
@@ -116,7 +114,7 @@ def percent(share: float) -> str:
 
 
 def in_words(by_member: Mapping[str, float], looks: tuple[Look, ...], most: int = 9) -> str:
-    """The largest shares, "35% FMA, 24% integer"; those that round to nothing are left out."""
+    """Give the largest shares, "35% FMA, 24% integer"; those that round to nothing are left out."""
     found = sorted(shares(by_member, looks).items(), key=lambda item: -item[1])
     return ", ".join(f"{percent(n)} {name}" for name, n in found[:most] if n >= 0.0005)
 
@@ -156,7 +154,6 @@ TICKS = 16  # cycles between two
 
 
 def _palette(looks: Sequence, members: type) -> np.ndarray:
-    """The colour of each member, (members, 3)."""
     found = np.ones((len(members), 3))
     for look in looks:
         found[list(look.members)] = to_rgb(look.colour)
@@ -229,7 +226,7 @@ def warps(
 
 
 def _stacked(kinds: np.ndarray, schedulers: int) -> np.ndarray:
-    """A column for each cycle: what is issued in it, one above the other."""
+    """Return a column for each cycle: what is issued in it, one above the other."""
     picture = np.ones((schedulers, kinds.shape[1], 3))
     issued = np.sort(kinds, axis=0)[::-1][:schedulers]
     for i, row in enumerate(issued):

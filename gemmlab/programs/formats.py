@@ -1,7 +1,5 @@
 """The account of a program as text, as JSON and as a page of HTML."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -26,7 +24,7 @@ class Column(NamedTuple):
 
 
 def _size(sizes: tuple[int, int, int]) -> str:
-    """A grid or a block without the sizes of 1 at its end."""
+    """Return a grid or a block without the sizes of 1 at its end."""
     x, y, z = sizes
     return "×".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))
 
@@ -60,7 +58,7 @@ LEFT = ("kernel", "grid", "block")  # columns of names, not of amounts
 
 
 def headline(outcome: Outcome) -> str:
-    """The program, and what came of it, in a sentence."""
+    """Return the program, and what came of it, in a sentence."""
     account = outcome.account
     what = [_count(account.launches, "launch", "launches"), _count(len(account.hazards), "hazard")]
     ended = "" if outcome.status == 0 else f"; it ended with status {outcome.status}"
@@ -90,7 +88,7 @@ def _told(found: Hazard | Note) -> str:
 
 
 def predictions(outcome: Outcome) -> list[str]:
-    """A heading, and a line for each kind of launch; nothing where nothing was predicted."""
+    """Return a heading, and a line for each kind of launch; nothing where nothing was predicted."""
     if not outcome.predicted:
         return []
     title = load_device(outcome.device).title
@@ -107,7 +105,7 @@ def predictions(outcome: Outcome) -> list[str]:
 
 
 def as_text(outcome: Outcome) -> str:
-    """A table of launches, then hazards and notes."""
+    """Return a table of launches, then hazards and notes."""
     rows = [[column.text(row) for column in COLUMNS] for row in outcome.account.rows]
     lines = [[column.name for column in COLUMNS], *rows]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
@@ -205,7 +203,7 @@ def as_html(outcome: Outcome) -> str:
 
 
 def _html_table(outcome: Outcome) -> str:
-    """The table of launches; nothing where there were none."""
+    """Return the table of launches; nothing where there were none."""
     if not outcome.account.rows:
         return ""
 

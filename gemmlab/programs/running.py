@@ -1,31 +1,201 @@
-"""A script or a module, run as `python SCRIPT` does, with the simulated GPU in Numba's place.
+"""A script or a module runs as `python SCRIPT` does, with the simulated GPU in Numba's place.
 
-An `Account` is what its kernels did: its launches, put together by kernel, grid and block. Once the
-program has ended, `forecasts` predicts its launches for a GPU, from compiled code.
+For all that this process imports, the simulated GPU has the name `numba.cuda`. Where Numba is not
+installed, a module `numba` stands in for it, with the names that programs with kernels use beside
+`numba.cuda`: number types, and `jit` and `njit`, which leave a function as is. An `Account` is what
+the program's kernels did: its launches, put together by kernel, grid and block. Once it has ended,
+`forecasts` predicts its launches for a GPU, from compiled code.
 """
 
-from __future__ import annotations
-
+import importlib
 import os
 import runpy
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
+from importlib.abc import MetaPathFinder
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, SimpleNamespace, TracebackType
+from typing import Any
 
 import numpy as np
 
 from gemmlab.compiled.sass.execution.machine import Dim, dim
-from gemmlab.measure.backends.stopping import limited
-from gemmlab.measure.backends.trial import told
+from gemmlab.measure.backends import stopping, trial
 from gemmlab.model.counters import Counters
-from gemmlab.programs.in_place import in_place_of_numba
-from gemmlab.simt import Hazard, Report
+from gemmlab.simt import Hazard, Report, cuda
+from gemmlab.simt.cuda import arrays, devices, kernels, random
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
+from gemmlab.simt.numbers import types
 from gemmlab.simt.report.report import with_more
+
+
+def jit(function: Any = None, *signatures: Any, **options: Any) -> Any:
+    """Return a function as it is: plain Python, whatever the options ask for."""
+    return _plain(function) if callable(function) else _plain
+
+
+def _plain(function: Callable) -> Callable:
+    function.py_func = function  # type: ignore[attr-defined]
+    return function
+
+
+def vectorize(ftylist_or_function: Any = (), target: str = "cpu", **options: Any) -> Any:
+    """Return a function of arrays: NumPy's `vectorize` in plain Python, or a kernel for "cuda"."""
+    if target == "cuda":
+        return cuda.vectorize(ftylist_or_function, **options)
+    if callable(ftylist_or_function):
+        return np.vectorize(ftylist_or_function)
+    return np.vectorize
+
+
+class NumbaError(Exception):
+    """An error of Numba's, for programs that catch them."""
+
+
+class NumbaWarning(Warning):
+    """A warning of Numba's, for programs that filter them."""
+
+
+ERRORS = {
+    **dict.fromkeys(("NumbaError", "TypingError", "LoweringError"), NumbaError),
+    **dict.fromkeys(
+        ("NumbaWarning", "NumbaPerformanceWarning", "NumbaDeprecationWarning",
+         "NumbaPendingDeprecationWarning"),
+        NumbaWarning,
+    ),
+}  # fmt: skip
+
+
+def modules() -> dict[str, ModuleType]:
+    """Return the module `numba` and its parts, by name."""
+    numba, core = _module("numba", __path__=[]), _module("numba.core", __path__=[])
+    errors = _module("numba.core.errors", **ERRORS)
+    config = SimpleNamespace(ENABLE_CUDASIM=0, CUDA_LOW_OCCUPANCY_WARNINGS=0)
+    vars(numba).update(
+        types.TYPES,
+        __version__="0 (gemmlab)",
+        types=types,
+        core=core,
+        errors=errors,
+        config=config,
+        jit=jit,
+        njit=jit,
+        vectorize=vectorize,
+        guvectorize=cuda.guvectorize,
+        prange=range,
+        literal_unroll=lambda values: values,
+        get_num_threads=lambda: 1,
+        set_num_threads=lambda count: None,
+    )
+    vars(core).update(errors=errors, config=config, types=types)
+    extending = _module("numba.extending", register_jitable=jit)
+    numba.extending = extending  # type: ignore[attr-defined]
+    made: Sequence[ModuleType] = (numba, core, errors, extending)
+    return {module.__name__: module for module in made} | {"numba.types": types}
+
+
+def _module(name: str, **names: Any) -> ModuleType:
+    module = ModuleType(name, "A stand-in, because Numba is not installed.")
+    vars(module).update(names)
+    return module
+
+
+CUDA = "numba.cuda"
+
+
+class CudaSupportError(RuntimeError):
+    """No GPU can be used; never raised here, for programs that catch it."""
+
+
+class CudaAPIError(RuntimeError):
+    """The driver refused a call; never raised here, for programs that catch it."""
+
+
+class Refusal(MetaPathFinder):
+    """Refuses the parts of `numba.cuda` that have no simulated counterpart."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> None:
+        """ModuleNotFoundError for a part of `numba.cuda`; other modules are for other finders."""
+        if name.startswith(f"{CUDA}."):
+            known = ", ".join(sorted(parts()))
+            raise ModuleNotFoundError(
+                f"{name} is not a part of the simulated GPU, which has {known}", name=name
+            )
+
+
+def parts() -> dict[str, ModuleType]:
+    """Return `numba.cuda` and those of its parts that programs import, by name."""
+    driver = ModuleType(f"{CUDA}.cudadrv.driver")
+    vars(driver).update(CudaAPIError=CudaAPIError, CudaSupportError=CudaSupportError)
+    devicearray = ModuleType(f"{CUDA}.cudadrv.devicearray")
+    vars(devicearray).update(DeviceNDArray=arrays.DeviceArray, is_cuda_ndarray=arrays.is_cuda_array)
+    cudadrv = ModuleType(f"{CUDA}.cudadrv")
+    vars(cudadrv).update(
+        __path__=[], driver=driver, devicearray=devicearray, devices=devices, error=driver
+    )
+    found = {
+        CUDA: cuda,
+        f"{CUDA}.types": cuda.types,
+        f"{CUDA}.cudadrv": cudadrv,
+        f"{CUDA}.cudadrv.driver": driver,
+        f"{CUDA}.cudadrv.error": driver,
+        f"{CUDA}.cudadrv.devices": devices,
+        f"{CUDA}.cudadrv.devicearray": devicearray,
+        f"{CUDA}.api": arrays,
+        f"{CUDA}.decorators": kernels,
+        f"{CUDA}.random": random,
+    }
+    return found
+
+
+@contextmanager
+def in_place_of_numba() -> Iterator[bool]:
+    """Have `numba.cuda` be the simulated GPU in the body; whether Numba itself is installed."""
+    before = {name: module for name, module in sys.modules.items() if _is_numbas(name)}
+    try:
+        numba: Any = importlib.import_module("numba")
+        installed = True
+    except ImportError:
+        sys.modules.update(modules())
+        numba, installed = sys.modules["numba"], False
+    for name in [name for name in sys.modules if name == CUDA or name.startswith(f"{CUDA}.")]:
+        del sys.modules[name]
+    sys.modules.update(parts())
+    refusal, vectorize = Refusal(), numba.vectorize
+    sys.meta_path.insert(0, refusal)
+    numba.cuda, numba.vectorize = cuda, _vectorize(vectorize)
+    try:
+        yield installed
+    finally:
+        sys.meta_path.remove(refusal)
+        numba.vectorize = vectorize
+        del numba.cuda
+        for name in [name for name in sys.modules if _is_numbas(name)]:
+            if name not in before and (not installed or name.startswith(CUDA)):
+                del sys.modules[name]
+        sys.modules.update(before)
+        if CUDA in before:
+            numba.cuda = before[CUDA]
+
+
+def _is_numbas(name: str) -> bool:
+    return name == "numba" or name.startswith("numba.")
+
+
+def _vectorize(of_numba: Any) -> Any:
+    """Numba's `vectorize`, but for the GPU, which is simulated."""
+
+    def vectorize(*args: Any, **options: Any) -> Any:
+        if options.get("target") == "cuda":
+            return cuda.vectorize(*args, **options)
+        return of_numba(*args, **options)
+
+    return vectorize
+
 
 SECONDS = 60.0  # of the processor, for one forecast; most take a few
 # The options of `cuda.jit` that change the code.
@@ -68,20 +238,19 @@ def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
 
 def _forecast(call: Call, device: str) -> LaunchForecast:
     # This loads Numba, which the program has done.
-    from gemmlab.compiled.forecast.kernel import predict_time
-    from gemmlab.compiled.forecast.words import sentence
+    from gemmlab.compiled.forecast.kernel import predict_time, sentence
 
     chosen = call.kernel.targetoptions
     options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
     name, grid, block = call.kernel.__name__, dim(call.grid), dim(call.block)
     try:
-        with limited(SECONDS, "the prediction"):
+        with stopping.limited(SECONDS, "the prediction"):
             found = predict_time(
                 call.kernel, grid, block, *call.arguments,
                 device=device, shared_bytes=call.shared_bytes, **options,
             )  # fmt: skip
     except Exception as error:
-        return LaunchForecast(name, grid, block, None, " ".join(told(error).split()))
+        return LaunchForecast(name, grid, block, None, " ".join(trial.told(error).split()))
     return LaunchForecast(name, grid, block, found.seconds, sentence(found))
 
 
@@ -98,7 +267,6 @@ class Row:
 
     @property
     def kernel(self) -> str:
-        """The name of the kernel."""
         return self.report.source.tree.name
 
 
@@ -109,7 +277,6 @@ class Account:
     by_kind: dict[tuple, Row] = field(default_factory=dict)
 
     def add(self, launched: Launched) -> None:
-        """Add a launch."""
         report = launched.report
         source = report.source
         kind = (source.file, source.first_line, source.tree.name, report.grid, report.block)
@@ -123,12 +290,10 @@ class Account:
 
     @property
     def rows(self) -> list[Row]:
-        """The launches by kernel, grid and block."""
         return list(self.by_kind.values())
 
     @property
     def launches(self) -> int:
-        """The number of launches."""
         return sum(row.launches for row in self.rows)
 
     @property
@@ -144,7 +309,6 @@ class Account:
 
 
 def _add(total: Report, report: Report) -> None:
-    """Add to `total` what another launch of its kernel did."""
     for file, lines in report.by_file.items():
         for line, counts in lines.items():
             total.by_file[file].setdefault(line, Counters()).update(counts)
@@ -207,7 +371,7 @@ def run(
 
 
 def _status(target: str, module: bool) -> int:
-    """The exit status of the program; Python's rules for what it raises."""
+    """Return the exit status of the program; Python's rules for what it raises."""
     try:
         if module:
             runpy.run_module(target, run_name="__main__", alter_sys=True)
@@ -226,7 +390,7 @@ def _status(target: str, module: bool) -> int:
 
 
 def _of_the_program(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the program's first frame on."""
+    """Return the traceback from the program's first frame on."""
     ours = (__file__, runpy.__file__, "<frozen runpy>")
     while trace is not None and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next

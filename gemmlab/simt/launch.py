@@ -28,7 +28,7 @@ from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_m
 from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.memory.memory import check_shared
 from gemmlab.simt.numbers.lanes import Dim3, Launch
-from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.memories import GlobalShadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.trace import Shares, Trace
 from gemmlab.simt.syntax.rewrite import SOURCE, Program
@@ -36,7 +36,7 @@ from gemmlab.simt.syntax.source import Source, read_source
 
 
 def told_at_the_kernel(launch: Callable) -> Callable:
-    """A function that launches kernels, whose errors tell where in the kernel they arose.
+    """Return a function that launches kernels, whose errors tell where in the kernel they arose.
 
     Their message has the line, and their traceback the frames of the kernel and of its device
     functions, without those of the simulator.
@@ -60,7 +60,6 @@ def told_at_the_kernel(launch: Callable) -> Callable:
 
 
 def _places(error: Exception) -> list[TracebackType]:
-    """An error passed through kernels at these places, the innermost last."""
     places, step = [], error.__traceback__
     while step is not None:
         if SOURCE in step.tb_frame.f_globals:
@@ -70,7 +69,7 @@ def _places(error: Exception) -> list[TracebackType]:
 
 
 def _at(file: str, line: int, function: str) -> TracebackType | None:
-    """A traceback to a line of a function, which did not run.
+    """Return a traceback to a line of a function, which did not run.
 
     IPython shows the innermost frame even of code that wants to be left out.
     """
@@ -96,7 +95,6 @@ def _add_line(error: Exception, place: TracebackType) -> None:
 
 
 def _joined(places: list[TracebackType]) -> TracebackType | None:
-    """A traceback of these places alone."""
     kept: TracebackType | None = None
     for place in reversed(places):
         kept = TracebackType(kept, place.tb_frame, place.tb_lasti, place.tb_lineno)
@@ -188,7 +186,7 @@ class Asked(NamedTuple):
     shares: bool
 
     def report(self, source: Source, launch: Launch) -> tuple[Report, L2 | None]:
-        """A report of which nothing is known yet, and the L2 cache that sees the accesses."""
+        """Give a report of which nothing is known yet, and the L2 cache that sees the accesses."""
         report = Report(source, launch.grid, launch.block, self.on_hazard)
         cache = None if self.l2 is None else L2.of(self.l2)
         traced = Trace.of(self.trace, source)
@@ -275,7 +273,6 @@ class Rung(Protocol):
 
 
 def _function(fn: Any) -> Callable:
-    """The Python function of a kernel in any form."""
     if isinstance(fn, Rung):
         if fn.machine != "gpu" or fn.library:
             raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")
@@ -314,7 +311,7 @@ def _at_once(function: Callable, launch: Launch) -> int:
 def _bind(
     function: Callable, args: tuple[Any, ...], launch: Launch, report: Report
 ) -> tuple[list[Argument], list[Any]]:
-    """The arguments that are arrays, in simulated memory, and all as the kernel sees them."""
+    """Give the arguments that are arrays, in simulated memory, and all as the kernel sees them."""
     names = list(inspect.signature(function).parameters)
     if len(names) != len(args):
         raise TypeError(

@@ -7,7 +7,7 @@ from benchmarks.guide_figures import FIGURES, FORMATS
 from benchmarks.held_out import KERNELS, SETS, problems
 from benchmarks.record import main
 from gemmlab import kernels, records
-from gemmlab.compiled.forecast.library_tiles import tiles
+from gemmlab.compiled.forecast.library import tiles
 from gemmlab.device import device
 from gemmlab.measure.recording import SIZES, parse_sizes
 from gemmlab.problem import LAYOUTS

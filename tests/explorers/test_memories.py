@@ -4,7 +4,7 @@ import pytest
 
 from gemmlab import Gemm, device, kernels, predict, records
 from gemmlab.explorers import Memories
-from gemmlab.model.roofline import clocks, intensities
+from gemmlab.model.limiter import clocks, intensities
 
 LADDER = [kernel.name for kernel in kernels.LADDER]
 

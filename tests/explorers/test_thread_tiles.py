@@ -7,7 +7,7 @@ import pytest
 from gemmlab import Gemm, kernels, plots, predict, records, run
 from gemmlab.explorers import ThreadTiles
 from gemmlab.explorers.thread_tiles import THREAD_TILES, tiling, tilings
-from gemmlab.plots.thread_tiles import RESOURCES, wavefronts
+from gemmlab.plots.tiles import RESOURCES, wavefronts
 from tests.support.waiting import SECONDS
 
 

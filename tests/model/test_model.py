@@ -10,7 +10,7 @@ from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.formats import FORMATS
 from gemmlab.model import RESOURCES, occupancy, predict, traffic
-from gemmlab.model.work import Work
+from gemmlab.model.traffic import Work
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 

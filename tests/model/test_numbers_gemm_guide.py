@@ -12,9 +12,8 @@ import pytest
 from gemmlab.device import device, names
 from gemmlab.model import predict, predict_all
 from gemmlab.model.alignment import Multiples, loads_per_16_bytes, multiples
-from gemmlab.model.in_tiles import choose_tile, in_tiles
+from gemmlab.model.in_tiles import TILES, choose_tile, in_tiles, tile_efficiency, tile_intensity
 from gemmlab.model.quantization import quantization, tiles_per_sm
-from gemmlab.model.tiles import TILES, tile_efficiency, tile_intensity
 from gemmlab.problem import Gemm, Gemms
 from tests.support.as_printed import Number, agrees, each
 

@@ -14,9 +14,8 @@ from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.model import predict, predict_all
 from gemmlab.model.layers import OPERATIONS, Layer, layer_norm, max_pooling, relu
-from gemmlab.model.limiter import limiter
+from gemmlab.model.limiter import intensities, limiter, slopes
 from gemmlab.model.quantization import quantization
-from gemmlab.model.roofline import intensities, slopes
 from gemmlab.problem import Gemm, Gemms
 from gemmlab.tiling import Tiling
 from tests.support.as_printed import Number, agrees, each

@@ -11,6 +11,7 @@ import pytest
 
 from gemmlab.device import device
 from gemmlab.formats import number_format
+from gemmlab.model.limiter import slopes
 from gemmlab.model.literature import published
 from gemmlab.model.register_blocking import (
     WarpProduct,
@@ -18,7 +19,6 @@ from gemmlab.model.register_blocking import (
     split_in_registers,
     warp_product,
 )
-from gemmlab.model.roofline import slopes
 from gemmlab.problem import Gemm
 from tests.support.as_printed import Number, agrees, each
 

@@ -12,14 +12,19 @@ from gemmlab.formats import FORMATS
 from gemmlab.model import occupancy, predict
 from gemmlab.model.in_tiles import (
     RESOLUTION,
+    TILES,
     choose,
     choose_split,
     choose_tile,
+    feed,
     in_tiles,
+    loaded,
     partial_sums,
+    passed,
+    tile_efficiency,
+    warp_tiles,
 )
 from gemmlab.model.quantization import quantization, tiles_per_sm
-from gemmlab.model.tiles import TILES, feed, loaded, passed, tile_efficiency, warp_tiles
 from gemmlab.problem import Gemm, Gemms
 from gemmlab.tiling import Tiling
 

@@ -7,8 +7,15 @@ from gemmlab import kernels
 from gemmlab.device import LEVELS, device, names
 from gemmlab.model import predict
 from gemmlab.model.layers import OPERATIONS, Batched, Layer, layer_norm, linear
-from gemmlab.model.limiter import BLOCKS_PER_SM, THREADS_PER_BLOCK, limiter
-from gemmlab.model.roofline import attainable, clocks, intensities, slopes
+from gemmlab.model.limiter import (
+    BLOCKS_PER_SM,
+    THREADS_PER_BLOCK,
+    attainable,
+    clocks,
+    intensities,
+    limiter,
+    slopes,
+)
 from gemmlab.problem import Gemm
 
 V100, H200 = device("v100"), device("h200")

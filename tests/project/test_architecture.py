@@ -222,7 +222,8 @@ def listed(module: ast.Module) -> list[str]:
     """The names that a file's `__all__` spells out; none where it has no such list."""
     for node in module.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            return [name.value for name in node.value.elts if isinstance(name, ast.Constant)]
+            names = getattr(node.value, "elts", [])  # a call spells nothing out
+            return [name.value for name in names if isinstance(name, ast.Constant)]
     return []
 
 

@@ -8,8 +8,7 @@ from numpy import float32, int32, uint32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt.builtins.atomics import UPDATES, _swap, in_order
-from gemmlab.simt.races.global_shadow import GlobalShadow
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.memories import GlobalShadow, SharedShadow
 from gemmlab.simt.races.visits import Now
 from tests.support.launches import lines
 

@@ -8,9 +8,8 @@ from numpy import float32, int32
 
 from gemmlab import cuda
 from gemmlab.instructions import cp_async_16, cp_async_commit, load_v4
-from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import Element, Touch
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.memories import GlobalShadow, SharedShadow
 from gemmlab.simt.races.visits import Now
 from tests.support.launches import hazards, line_of
 

@@ -12,9 +12,8 @@ from numpy import float32
 from benchmarks.samples.language_kernels import copy, double, integers, put
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
-from gemmlab.simt.races.global_shadow import GlobalShadow
 from gemmlab.simt.races.hazards import KINDS, Hazard
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.memories import GlobalShadow, SharedShadow
 from gemmlab.simt.races.visits import Now
 from tests.support.launches import line_of
 from tests.support.paths import ROOT

@@ -12,8 +12,8 @@ from gemmlab import device
 from gemmlab.simt import HazardError, cuda
 from gemmlab.simt.cuda import types
 from gemmlab.simt.cuda.arrays import DeviceArray
+from gemmlab.simt.cuda.devices import SimulatedTimeWarning
 from gemmlab.simt.cuda.kernels import watching
-from gemmlab.simt.cuda.streams import SimulatedTimeWarning
 from tests.support.paths import ROOT
 
 

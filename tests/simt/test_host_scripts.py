@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab
 from gemmlab.compiled.sass.compiling import ptx
-from gemmlab.programs.in_place import _vectorize
+from gemmlab.programs.running import _vectorize
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import SimulatedKernel
 from tests.support.paths import ROOT

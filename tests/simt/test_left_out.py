@@ -10,8 +10,8 @@ import pytest
 from numpy import float32
 
 from gemmlab import cuda, simulate
+from gemmlab.simt.syntax.rewrite import Statements
 from gemmlab.simt.syntax.source import read_source
-from gemmlab.simt.syntax.statements import Statements
 from tests.support.ptx import compiled
 from tests.support.random_accesses import random_kernel
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from numpy import float32
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.memories import GlobalShadow, SharedShadow
 from gemmlab.simt.races.release import Releases
-from gemmlab.simt.races.shared_shadow import SharedShadow
 from gemmlab.simt.races.visits import Now
 from tests.support.launches import hazards, line_of
 

@@ -6,7 +6,7 @@ import pytest
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
 from gemmlab.simt.memory.arguments import Argument, put_in_memory
-from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.memories import GlobalShadow
 from tests.support.launches import hazards, line_of
 
 

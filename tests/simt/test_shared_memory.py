@@ -10,7 +10,7 @@ from benchmarks.samples.language_kernels import integers
 from gemmlab import cuda, device, simulate
 from gemmlab.device import names
 from gemmlab.simt import HazardError
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.memories import SharedShadow
 from gemmlab.simt.races.visits import Now
 from tests.support.launches import hazards, line_of
 

@@ -13,8 +13,7 @@ from benchmarks.forecast.written import compilers
 from benchmarks.samples.realistic import is_right
 from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import numba_cuda, stamp
 from gemmlab.measure.backends import gpu, sensors
 from gemmlab.measure.backends.timing import repetitions
 

@@ -16,7 +16,7 @@ from gemmlab import instructions
 from gemmlab.device import Device
 from gemmlab.formats import FORMATS
 from gemmlab.instructions import layout
-from gemmlab.instructions.words import halves, packed
+from gemmlab.instructions.instruction import halves, packed
 from gemmlab.numerics import MMAS, Mma, decode, mma, number_format
 
 TILES = 2048  # of each family

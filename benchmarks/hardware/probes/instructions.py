@@ -21,8 +21,10 @@ from gemmlab.instructions.instruction import (
     Memory,
     Registers,
     Tile,
+    packed,
+    per_register,
+    registers,
 )
-from gemmlab.instructions.words import packed, per_register, registers
 from gemmlab.numerics import round_to
 from gemmlab.simt.builtins.instructions import asynchronous_meaning
 

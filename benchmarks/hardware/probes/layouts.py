@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.hardware.probes.instructions import INSTRUCTIONS, WARP, Probe, probe
 from gemmlab import instructions
 from gemmlab.formats import BY_PTX
-from gemmlab.instructions import words
+from gemmlab.instructions import instruction
 from gemmlab.instructions.fragments import Layout, layout
-from gemmlab.instructions.words import halves, numbers, registers
+from gemmlab.instructions.instruction import halves, numbers, registers
 
 Launch = Callable[[Callable, list[np.ndarray]], np.ndarray]
 
@@ -66,7 +66,7 @@ def _wmma_codes(name: str, form: str, major: str, launch: Launch) -> np.ndarray:
     tile = np.zeros((1, 16, 24), one.inputs[0].dtype)
     tile[0, :, 8:] = np.arange(256).reshape(16, 16)
     out = launch(one.kernel, [tile, np.zeros((1, *one.output[1]), one.output[0])])[0]
-    code = numbers(out, words.held(BY_PTX[form])).astype(int)
+    code = numbers(out, instruction.held(BY_PTX[form])).astype(int)
     place = np.stack([code // 16, code % 16], axis=-1)
     return place if major == "row" else place[..., ::-1]
 
@@ -132,9 +132,9 @@ def _matrix_instruction(form: Layout, ab: str, out: str) -> tuple[Probe, dict, d
 def _result(one: Probe, fragments: dict, held: dict, launch: Launch) -> np.ndarray:
     """The numbers in the registers of D."""
     arguments = [
-        registers(fragments[o].astype(BY_PTX[held[o]].carrier), words.held(BY_PTX[held[o]]))
+        registers(fragments[o].astype(BY_PTX[held[o]].carrier), instruction.held(BY_PTX[held[o]]))
         for o in "ABC"
     ]
     blocks = len(fragments["A"])
     out = np.zeros((blocks, *one.output[1]), one.output[0])
-    return numbers(launch(one.kernel, [*arguments, out]), words.held(BY_PTX[held["C"]]))
+    return numbers(launch(one.kernel, [*arguments, out]), instruction.held(BY_PTX[held["C"]]))

@@ -34,7 +34,7 @@ from gemmlab.instructions import (
     wmma_mma_row_row_f32,
     wmma_store_d_f32,
 )
-from gemmlab.instructions.words import registers
+from gemmlab.instructions.instruction import registers
 from gemmlab.numerics import round_to
 from gemmlab.tiling import WARP
 

@@ -1,29 +1,118 @@
-"""An SM executes some blocks of a launch; what their warps did is made into what it simulates.
+"""An SM executes its share of a launch; what its warps did is made into what it simulates.
+
+The share is which blocks the SM gets, and how many at once. At first every SM gets as many as the
+others. Later ones go, one by one, to where a block has ended. Blocks of an SM that end together
+make room for several, while other SMs, a little slower, wait with theirs; so the last blocks may go
+to few SMs. Microbenchmark `blocks_that_load`.
 
 Two blocks in a row run on the two SMs of a TPC, which ask L2 together: what both read comes once
 for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2`, decision 020.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.forecast.share import Share, share
+from gemmlab import Device
 from gemmlab.compiled.sass.execution.machine import Dim, Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START, Cost
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level, Stream
-from gemmlab.device import Device
+from gemmlab.model.occupancy import check_block, resident_blocks
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.tiling import WARP
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share is the blocks of the SM that has most to do.
+
+    blocks : how many it gets
+    resident : how many at once
+    """
+
+    grid: Dim
+    blocks: int
+    resident: int
+    sms: int
+
+    def places(self, count: int, first: int = 0) -> Iterator[Dim]:
+        """Yield places in the grid of `count` of its blocks, in the order in which they start.
+
+        first : the number of its first block, one of the first `sms`
+
+        Blocks are handed out in the order of their numbers, x first: every `sms`-th is its. Those
+        that it has at once follow each other, and such rounds lie evenly in all that it gets.
+        """
+        last = math.prod(self.grid) - 1
+        further = -(-count // self.resident) - 1
+        step = max(self.resident, (self.blocks - self.resident) // max(1, further))
+        for i in range(count):
+            a_round, place = divmod(i, self.resident)
+            its = a_round * step + place
+            yield self.place(min(its * self.sms + first, last))
+
+    def place(self, number: int) -> Dim:
+        """Return the place in the grid of a block by its number, which counts x first."""
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
+
+
+def share(device: Device, grid: Dim, threads: int, shared_bytes: int, registers: int) -> Share:
+    """Return the share of one SM of a launch; ValueError for a block that `device` cannot hold."""
+    check_block(device, threads, shared_bytes)
+    resident = resident_blocks(device, threads, shared_bytes, registers)
+    blocks = -(-math.prod(grid) // device.sms)
+    return Share(grid, blocks, min(resident, blocks), device.sms)
+
+
+def most_blocks(share: Share, ends: np.ndarray, spread: float) -> int:
+    """Count the blocks of the SM that gets most of a launch; `share.blocks` where all get alike.
+
+    ends : when blocks end on an SM that always has the next one, as far as that is known
+    spread : standard deviation of the time of blocks over the SMs, as a part of it
+
+    >>> share = Share((5, 1, 1), 3, 2, 2)
+    >>> [most_blocks(share, np.array(ends), 0.01) for ends in ((100, 150, 200), (100, 100, 200))]
+    [3, 3]
+    >>> most_blocks(Share((6, 1, 1), 3, 2, 2), np.array((100, 100, 200)), 0.01)
+    4
+    """
+    left = math.prod(share.grid) - share.sms * share.resident
+    if left <= 0:
+        return share.blocks
+    times = following(ends, share.resident, share.blocks)
+    when = np.outer(speeds(share.sms, spread), times)
+    first = np.argsort(when, axis=None, kind="stable")[:left]
+    return share.resident + int(np.bincount(first // len(times)).max())
+
+
+def following(ends: np.ndarray, resident: int, count: int) -> np.ndarray:
+    """Return when `count` blocks end on an SM that always has the next one.
+
+    The last `resident` of those that are known ended with less and less beside them, and are left
+    out if others are known. From there on each round of blocks takes as long as the one before.
+    """
+    known = np.sort(ends)[: max(resident, len(ends) - resident)]
+    long = len(known) > resident
+    each = (known[-1] - known[0]) / (len(known) - 1) if long else known[-1] / resident
+    rounds, place = np.divmod(np.arange(max(0, count - len(known))), resident)
+    later = known[-resident:][place] + (rounds + 1) * resident * each
+    return np.concatenate([known, later])[:count]
+
+
+def speeds(sms: int, spread: float) -> np.ndarray:
+    """Return how long each SM takes, as a multiple of the mean: quantiles of a normal law."""
+    law = NormalDist(1.0, spread)
+    return np.array([law.inv_cdf((i + 0.5) / sms) for i in range(sms)])
+
 
 SECTORS = LINE // SECTOR  # of a line
 L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
@@ -39,7 +128,7 @@ class L1:
     """
 
     def __init__(self, size: int) -> None:
-        """`size` is in bytes."""
+        """Make an empty cache of `size` bytes."""
         self.most = max(1, size // LINE)
         self.lines: OrderedDict[int, list[int]] = OrderedDict()  # number -> rounds of its sectors
         self.round = 0
@@ -76,7 +165,11 @@ def streams(
     stored : the `Level` of what is stored
     """
     parts: list[list[np.ndarray]] = [[] for _ in beyond]
-    cached = [_is_cached(i.opcode) for i in listing.instructions]
+    # A load looks into L1, except one that others must see at once.
+    cached = [
+        i.opcode.startswith(("LDG", "LD.")) and "STRONG" not in i.opcode
+        for i in listing.instructions
+    ]
     for visit in visits:
         cache.round += 1
         length = visit.stop - visit.start
@@ -115,11 +208,6 @@ def streams(
         Stream(whole[0], whole[1], whole[2], whole[3].astype(np.int8), whole[4], whole[5])
         for whole in (np.concatenate(part, axis=1) for part in parts if part)
     ]
-
-
-def _is_cached(opcode: str) -> bool:
-    """Say whether a load looks into L1; one that others must see at once does not."""
-    return opcode.startswith(("LDG", "LD.")) and "STRONG" not in opcode
 
 
 def _asked(cost: Cost, cache: L1 | None) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +277,6 @@ def asked_together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -
 
 
 def _counted(pieces: list[np.ndarray]) -> Counter:
-    """Count how often each sector is asked for."""
     every = np.concatenate([np.empty(0, np.int64), *pieces])
     sectors, counts = np.unique(every[every >= 0], return_counts=True)
     return Counter(dict(zip(sectors.tolist(), counts.tolist(), strict=True)))

@@ -5,21 +5,17 @@ for each tiling that is recorded, with the versions of the tools that made them 
 kernel's source. Of a source that has changed since there is no recorded listing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gemmlab import kernels
+from gemmlab import Gemm, Tiling, kernels
 from gemmlab.compiled.sass.listing import Line, Listing, instructions
 from gemmlab.device import name_of
-from gemmlab.here.tools import WHEELS, stamp
+from gemmlab.here.driver import WHEELS, stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.measure import store
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 RUNGS = kernels.GPU  # of which there are listings
 # The function that builds the launch, the tiling, what source and operands freeze of a problem and
@@ -29,14 +25,14 @@ _CURE = "restore the file with git, or run `gemmlab record --listings` again"
 
 
 def path_of(kernel: Kernel, architecture: str, root: Path = store.ROOT) -> Path:
-    """Where the listings of a kernel for an architecture, "sm_90" say, are kept."""
+    """Return where the listings of a kernel for an architecture, "sm_90" say, are kept."""
     return root / architecture / f"{kernel.name}.json.gz"
 
 
 def key_of(
     one: Launched, kernel: Kernel, problem: Gemm, tiling: Tiling, capability: tuple[int, int]
 ) -> Key:
-    """What tells the listings of one kernel apart: all that the compiler is given."""
+    """Return what tells the listings of one kernel apart: all that the compiler is given."""
     frozen = {**kernel.variant(problem, capability), **one.variant(problem, capability)}
     text = ", ".join(f"{name}={value!r}" for name, value in sorted(frozen.items()))
     return one.build.__name__, str(tiling.unsplit), text, str(problem.arithmetic)
@@ -61,7 +57,7 @@ def find(
 
 
 def provenance(path: Path) -> Mapping[str, str]:
-    """The origin of a file: with what, when and of which source its listings were made."""
+    """Return the origin of a file: with what, when and of which source its listings were made."""
     return _stored(path).provenance
 
 
@@ -75,7 +71,7 @@ def _stored(path: Path) -> store.Stored:
 
 
 def tools() -> dict[str, str]:
-    """The versions of what makes a listing here; RuntimeError where the compiler is missing.
+    """Return the versions of what makes a listing here; RuntimeError where the compiler is missing.
 
     Python's is one: from another one's bytecode Numba makes other code of the same source.
     """
@@ -97,7 +93,6 @@ def write(
 
 
 def _packed(listing: Listing) -> dict[str, Any]:
-    """A listing in JSON's types."""
     table = list(dict.fromkeys(listing.lines))
     return {
         "architecture": listing.architecture,
@@ -115,7 +110,6 @@ def _packed(listing: Listing) -> dict[str, Any]:
 
 
 def _unpacked(of: list[str], **entry: Any) -> tuple[Key, Listing]:
-    """The key and the listing of a row."""
     table = [line and Line(*line) for line in entry["source"]]
     listing = Listing(
         architecture=entry["architecture"],

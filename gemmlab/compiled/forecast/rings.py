@@ -4,8 +4,6 @@ The producer is a warp that asks the TMA for tiles. Two mbarriers a stage are al
 with the consumers: at *full* the bytes arrive, and at *empty* the consumers, who have read them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

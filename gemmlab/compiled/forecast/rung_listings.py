@@ -1,24 +1,21 @@
 """The listings of the course's own kernels: recorded ones, and what the compiler makes of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from gemmlab import Gemm, Tiling
+from gemmlab import device as load_device
 from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.sass.compiling import listing, with_lines
 from gemmlab.compiled.sass.execution.asynchronous import standing_for
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.device import Device, name_of
-from gemmlab.device import device as load_device
 from gemmlab.formats import number_format
 from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.kernels.kernel import Kernel, Launched
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 ANY = Gemm(1024, 1024, 1024)  # its rows are aligned, as those of most
 _COMPILED: dict[tuple, Listing] = {}  # here
@@ -73,10 +70,7 @@ def compiled_launch(
 
     compiled : how, `listing` or `with_lines`
     """
-    options = {
-        "launch_bounds": math.prod(one.configure(problem, tiling)[1]),
-        **one.compile(tiling),
-    }
+    options = {"launch_bounds": math.prod(one.configure(problem, tiling)[1]), **one.compile(tiling)}
     return compiled(
         one.function(problem, tiling, capability), arguments(kernel, problem, tiling),
         name_of(capability), options.pop("max_registers", None), **options,

@@ -1,15 +1,22 @@
-"""The course's own kernels are predicted from their compiled code, of short products."""
+"""The course's own kernels are predicted from their compiled code: times, and bounds of these.
 
-from __future__ import annotations
+`predict_rung` simulates short products. `count_rung` simulates no cycle: each part of an SM is
+taken as if it were always busy and waited for nobody, so that it bounds the time. A source and a
+tiling do not tell what is counted there: the instructions for addresses and loops, the pipes that
+they need, and the registers that ptxas has chosen. Those of one bank share a port; with the best
+choice there would always be room, since of an FMA's three operands most come from the cache.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.compiled.forecast.executed import Executed, execute
 from gemmlab.compiled.forecast.kernel import (
     ALL,
@@ -20,14 +27,16 @@ from gemmlab.compiled.forecast.kernel import (
     known_device,
 )
 from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
-from gemmlab.compiled.forecast.whole_gpu import dram_time
+from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, sm_facts, stream_bandwidth
 from gemmlab.compiled.sass.listing import Listing
+from gemmlab.compiled.sm.facts import Facts
+from gemmlab.compiled.sm.pipes import Pipe, Unit
+from gemmlab.compiled.sm.program import Program, program
+from gemmlab.compiled.sm.result import SCHEDULERS
 from gemmlab.compiled.sm.streams import Effects, Stream
-from gemmlab.device import Device
 from gemmlab.formats import number_format
 from gemmlab.kernels.kernel import Kernel, Launch
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
+from gemmlab.model.transactions import SECTOR
 
 SHORT = 8  # steps along k after which a loop is in its stride
 SIMULATED = 2, 5  # periods: blocks are in or out of step by then
@@ -153,7 +162,8 @@ def forecast_rung(
     runs = _simulated(problem, executed)
     share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
     found = [forecast(run, effects=effects, most=share.blocks, use=use) for run in runs.values()]
-    most = busiest(device, share, _ends(found, list(runs), problem.k))
+    ends = extended([np.sort(f.result.block_ends) for f in found], list(runs), problem.k)
+    most = busiest(device, share, ends)
     if most != share.blocks:
         found = [forecast(run, effects=effects, most=most, use=use) for run in runs.values()]
     times = {
@@ -171,12 +181,6 @@ def forecast_rung(
     # On a line through two short products a long one may take less than its Tensor Cores are busy.
     times["sm"] *= max(1.0, busy / cycles)
     return replace(found[-1], times=times, tensor_use=min(1.0, busy / cycles))
-
-
-def _ends(found: Sequence[Forecast], sizes: list[int], k: int) -> np.ndarray:
-    """Return when the blocks of an SM end at `k`, from runs that are shorter."""
-    ends = [np.sort(f.result.block_ends) for f in found]
-    return extended(ends, sizes, k)
 
 
 def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
@@ -232,7 +236,7 @@ class Longer(Executed):
     periods: int
 
     def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
-        """The streams of each block, as `Executed.blocks` gives them."""
+        """Return the streams of each block, as `Executed.blocks` gives them."""
         return [
             [repeated(*warps, self.periods) for warps in zip(*blocks, strict=True)]
             for blocks in zip(
@@ -297,6 +301,92 @@ def stretch(short: Stream, long: Stream) -> slice | None:
 
 
 def _alike(a: np.ndarray, b: np.ndarray) -> int:
-    """Count the elements at the beginning that are the same."""
     same = a == b
     return len(a) if same.all() else int(same.argmin())
+
+
+PIPES = (Pipe.ALU, Pipe.FP64, Pipe.XU, Pipe.UNIFORM, Pipe.TENSOR)  # one of each a scheduler
+
+
+def count_rung(
+    problem: Gemm, device: str | Device, kernel: Kernel, tiling: Tiling | None = None
+) -> dict[str, float]:
+    """Count the time that each part needs for a rung of the ladder [s]; none can be done sooner.
+
+    The parts are those of `cycles`, and "dram"; of several launches, of the one that multiplies.
+    Raises what `predict_rung` raises.
+    """
+    target = known_device(device)
+    rounds = execute_rung(problem, target, kernel, tiling)
+    counted = [cycles(executed) for executed in rounds.values()]
+    one = next(iter(rounds.values()))
+    whole = {
+        part: extended([c[part] for c in counted], list(rounds), problem.k) for part in counted[-1]
+    }
+    # L2 has a clock of its own, and was counted at the SMs' lowest one.
+    use = {part: 1.0 if part == "l2" else whole["tensor"] / max(whole[part], 1) for part in whole}
+    times = {part: one.share.blocks * whole[part] / clock(one, use[part]) for part in whole}
+    return times | {"dram": moved(problem) / stream_bandwidth(target)}
+
+
+def cycles(executed: Executed) -> dict[str, float]:
+    """Count the cycles that each part of an SM is busy with one block, the mean of those executed.
+
+    "issue" : slots. "fma", "alu", … : the pipes of a scheduler; "registers" : the port of the bank
+    that is read more often; "way" : of accesses from a scheduler to the LSU. "l1" : wavefronts of
+    L1 and shared memory, and what `wgmma` reads there; "l2" : sectors from L2; "of_all",
+    "barrier" : what the SM has once
+    """
+    known = sm_facts(executed)
+    code = program(executed.code, known)
+    total: Counter[str] = Counter()
+    for block in executed.blocks(cold=False):
+        for stream in block:
+            total.update(of_warp(stream, code, known))
+    return {part: count / executed.count for part, count in total.items()}
+
+
+def of_warp(stream: Stream, code: Program, known: Facts) -> dict[str, float]:
+    """Count what a warp asks of each part: a quarter of what each scheduler has, and the rest.
+
+    FFMA runs on either of the two halves of "fma", IMAD on one alone.
+    """
+    taken = stream.instructions
+    interval, pipe, unit = code.interval[taken], code.pipe[taken], code.unit[taken]
+    heavy, either = (interval[pipe == p].sum() for p in (Pipe.FMA_HEAVY, Pipe.FMA_LITE))
+    stored = np.where(code.stores[taken], known.store_interval * (code.words[taken] + 1), 0)
+    way = np.maximum(known.lsu_wavefront * stream.cycles, stored)
+    of_schedulers = {
+        "issue": len(stream),
+        "fma": max(heavy, (heavy + either) / 2),
+        **{p.name.lower(): interval[pipe == p].sum() for p in PIPES},
+        "registers": max(port_reads(taken, code)),
+        "way": way[stream.cycles > 0].sum(),
+    }
+    return {part: count / SCHEDULERS for part, count in of_schedulers.items()} | {
+        "l1": stream.cycles.sum() + code.matrices[taken].sum(),
+        "l2": SECTOR * stream.sectors.sum() / known.l2_bytes_per_cycle,
+        "of_all": interval[pipe == Pipe.OF_ALL].sum(),
+        "barrier": known.barrier_interval * np.isin(unit, (Unit.BARRIER, Unit.ARRIVAL)).sum(),
+    }
+
+
+def port_reads(taken: np.ndarray, code: Program) -> tuple[int, int]:
+    """Count the cycles in which a warp by itself reads the even and the odd bank of registers.
+
+    A register is in the cache of operands if the one before, of its bank and at its place, is the
+    same and was to stay; `sm.registers` has the source.
+    """
+    counts = [0, 0]
+    for double in (0, 1):  # FP64 has a cache of its own, and reads pairs
+        for place in range(code.registers.shape[1]):
+            register = code.registers[taken, place]
+            mine = (register >= 0) & (code.wide[taken] == double)
+            for bank in (0, 1):
+                here = mine & (register % 2 == bank)
+                read, stays = register[here], code.reused[taken, place][here]
+                cached = (read[1:] == read[:-1]) & (stays[:-1] == 1)
+                count = len(read) - int(cached.sum())
+                counts[bank] += count
+                counts[1 - bank] += count * double
+    return counts[0], counts[1]

@@ -1,7 +1,5 @@
 """A step of a rung along k is what a longer run of an SM has more than a shorter one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -35,7 +33,6 @@ class LineCost:
 
     @property
     def share(self) -> float:
-        """The part of all issue slots, used and empty."""
         return sum(self.used.values()) + sum(self.empty.values())
 
 
@@ -56,7 +53,6 @@ class Steps:
 
     @property
     def slots(self) -> float:
-        """Issue slots of one step."""
         return SCHEDULERS * self.cycles
 
     @cached_property

@@ -1,17 +1,15 @@
 """An SM shares with all others the clock, L2 and device memory; a launch takes time of its own."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
+from gemmlab import Device
 from gemmlab.compiled.forecast.executed import Executed, busy_sms, l2_gain, l2_share, written_sector
 from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.streams import Level
-from gemmlab.device import Device
 from gemmlab.model.transactions import SECTOR
 
 NOBODY = -1  # in a row of sectors: a lane that takes no part

@@ -5,8 +5,6 @@ Numba compiles the kernel to PTX, NVIDIA's assembler that to a cubin, and the di
 has both.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import linecache
@@ -23,8 +21,7 @@ from typing import Any, NamedTuple
 
 from gemmlab.compiled.sass.listing import BYTES, Control, Instruction, Line, Listing
 from gemmlab.device import Capability, architecture
-from gemmlab.here.driver import numba_cuda
-from gemmlab.here.tools import WHEELS, run, tool
+from gemmlab.here.driver import WHEELS, numba_cuda, run, tool
 
 # Instructions of one architecture alone, which have to be asked for: "sm_90a".
 SPECIFIC = ("wgmma.", "setmaxnreg.")

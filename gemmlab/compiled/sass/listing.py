@@ -190,7 +190,6 @@ class Register:
 
     @property
     def is_zero(self) -> bool:
-        """The register is RZ or URZ."""
         return self.index == (RZ if self.file == "R" else URZ)
 
 
@@ -204,12 +203,10 @@ class Predicate:
 
     @property
     def always(self) -> bool:
-        """The predicate is PT."""
         return self.index == PT and not self.negated
 
     @property
     def never(self) -> bool:
-        """The predicate is !PT."""
         return self.index == PT and self.negated
 
 

@@ -5,17 +5,14 @@ after the other, at the SM's share of L2. When a copy begins it is known when it
 with the last arrival it is known when the phase is complete.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
 from gemmlab.compiled.sm.compiled import compiled
 from gemmlab.compiled.sm.memory import shares
-from gemmlab.compiled.sm.pipes import Unit
+from gemmlab.compiled.sm.pipes import NEVER, Unit
 from gemmlab.compiled.sm.result import SCHEDULERS
-from gemmlab.compiled.sm.scoreboards import NEVER
 from gemmlab.compiled.sm.streams import Level
 
 MEETS = int(Unit.BARRIER)

@@ -5,8 +5,6 @@ file; but it contains the functions that it calls, which are in other files. A n
 their texts, `VERSION`, tells whether one has changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

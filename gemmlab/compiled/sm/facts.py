@@ -1,9 +1,7 @@
-"""What an SM needs for an instruction, in cycles: facts of a GPU, each with its source.
+"""An SM needs so many cycles for an instruction: facts of a GPU, each with its source.
 
 The table `sm` of a file in `gemmlab/devices` describes the SM of one GPU; `facts` reads it.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -103,7 +101,7 @@ UNITS = {f.name: f.metadata["unit"] for f in fields(Facts) if f.metadata}
 
 @cache
 def facts(name: str) -> Facts:
-    """The facts of the SM of a device; ValueError for a device that has none.
+    """Return the facts of the SM of a device; ValueError for a device that has none.
 
     A table that has `like` names another device, from whose table it takes what it does not say.
 
@@ -133,7 +131,6 @@ def parse(name: str, text: str) -> Facts:
 
 
 def _table(text: str) -> dict[str, Any]:
-    """The SM's table of a device file; empty where there is none."""
     import tomllib
 
     return tomllib.loads(text).get("sm", {})

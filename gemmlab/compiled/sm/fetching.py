@@ -5,8 +5,6 @@ only for lines that the SM's cache lacks; after a branch it waits until its targ
 the way to the scheduler.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

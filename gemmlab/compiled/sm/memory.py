@@ -1,16 +1,13 @@
 """Memory has the queues of four schedulers, the pipe of shared memory and L1, and a share of L2."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
 from gemmlab.compiled.sm.compiled import compiled
 from gemmlab.compiled.sm.facts import Facts
-from gemmlab.compiled.sm.pipes import Unit
+from gemmlab.compiled.sm.pipes import NEVER, Unit, complete, hold
 from gemmlab.compiled.sm.result import SCHEDULERS
-from gemmlab.compiled.sm.scoreboards import NEVER, complete, hold
 from gemmlab.compiled.sm.streams import Level
 
 SHARED, COPY, COPIES = int(Unit.SHARED), int(Unit.COPY), int(Unit.COPIES)

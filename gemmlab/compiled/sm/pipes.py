@@ -3,16 +3,18 @@
 A scheduler has arithmetic pipes of its own. They take an instruction and are busy with it for an
 interval. Memory is behind a queue: the LSU, which the four schedulers share, takes from their
 queues in turn. A barrier is a unit of the SM, too. An instruction that only starts something
-(LDGSTS, copies by the TMA) goes to a `Unit` and is done when that says so, by
-a scoreboard or by a barrier in shared memory; the scheduler's loop needs to know no more of it.
+(LDGSTS, copies by the TMA) goes to a `Unit` and is done when that says so, by a scoreboard or by a
+barrier in shared memory; the scheduler's loop needs to know no more of it. A warp waits until what
+holds one of its six scoreboards is done.
 """
-
-from __future__ import annotations
 
 from enum import IntEnum
 from typing import NamedTuple
 
-from gemmlab.compiled.sass.listing import Instruction
+import numpy as np
+
+from gemmlab.compiled.sass.listing import BARRIERS, Instruction
+from gemmlab.compiled.sm.compiled import compiled
 from gemmlab.compiled.sm.facts import Facts
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.tiling import WARP
@@ -115,7 +117,7 @@ OPCODES = {
         BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT
         ENDCOLLECTIVE BMOV""",
 }
-GROUPS = {name: group for group, names in OPCODES.items() for name in names.split()}
+GROUP_OF = {name: group for group, names in OPCODES.items() for name in names.split()}
 WITHOUT_PIPE = {
     "bulk": Use(Kind.COPY, unit=Unit.BULK),
     "bulk store": Use(Kind.GLOBAL, unit=Unit.BULK_STORE),
@@ -141,7 +143,7 @@ def use(instruction: Instruction, facts: Facts) -> Use:
     'FMA_HEAVY'
     """
     f, none = facts, Pipe.NONE
-    group = GROUPS.get(instruction.name, instruction.name[:1])
+    group = GROUP_OF.get(instruction.name, instruction.name[:1])
     match group:
         case "fma":
             return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, f.fma_interval)
@@ -197,3 +199,68 @@ def _of_mbarrier(instruction: Instruction) -> Unit:
     if "TRYWAIT" in flags:
         return Unit.MBARRIER_WAIT
     return Unit.MBARRIER_ARRIVAL if "A1T0" in flags else Unit.MBARRIER_EXPECTS
+
+
+NEVER = 1 << 60  # a cycle that does not come: something else has to happen first
+GROUPS = BARRIERS  # behind the six: groups of products of a warpgroup, as if they held one
+HISTORY = 64  # completions that are remembered: DEPBAR counts up to 63
+
+
+class Scoreboards(NamedTuple):
+    """The scoreboards are arrays by warp and by scoreboard.
+
+    until : the cycle in which the last of what holds it is done
+    cause : which instruction that is
+    pending : how many hold it of which no such cycle is known yet
+    history, known : those cycles in their order, and how many there have been
+    """
+
+    until: np.ndarray
+    cause: np.ndarray
+    pending: np.ndarray
+    history: np.ndarray
+    known: np.ndarray
+
+
+def free_scoreboards(warps: int) -> Scoreboards:
+    """Scoreboards that nothing holds."""
+    shape = warps, BARRIERS + 1
+    return Scoreboards(
+        *(np.zeros(shape, np.int64) for _ in range(3)),
+        history=np.zeros((*shape, HISTORY), np.int64),
+        known=np.zeros(shape, np.int64),
+    )
+
+
+@compiled
+def hold(boards, warp, board, i):
+    """Instruction i holds a scoreboard (-1: none) until further notice."""
+    if board >= 0:
+        boards.pending[warp, board] += 1
+        boards.cause[warp, board] = i
+
+
+@compiled
+def complete(boards, warp, board, i, at):
+    """Instruction i holds a scoreboard (-1: none) until cycle `at`."""
+    if board < 0:
+        return
+    if at >= boards.until[warp, board]:
+        boards.until[warp, board] = at
+        boards.cause[warp, board] = i
+    boards.history[warp, board, boards.known[warp, board] % HISTORY] = at
+    boards.known[warp, board] += 1
+
+
+@compiled
+def free(boards, warp, board, left):
+    """Return the cycle in which at most `left` instructions, which end in order, hold a board."""
+    left -= boards.pending[warp, board]
+    known = boards.known[warp, board]
+    if left < 0:
+        return NEVER
+    if left == 0:
+        return boards.until[warp, board]
+    if left >= min(known, HISTORY):
+        return 0
+    return boards.history[warp, board, (known - 1 - left) % HISTORY]

@@ -1,7 +1,5 @@
 """A program is a listing as tables of numbers, one row an instruction, which the loop reads."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,9 +8,8 @@ import numpy as np
 
 from gemmlab.compiled.sass.listing import BYTES, Immediate, Instruction, Listing, Name, parse
 from gemmlab.compiled.sm.facts import Facts
-from gemmlab.compiled.sm.pipes import Kind, Pipe, Unit, Use, is_wide, use
+from gemmlab.compiled.sm.pipes import GROUPS, Kind, Pipe, Unit, Use, is_wide, use
 from gemmlab.compiled.sm.registers import PLACES, reads
-from gemmlab.compiled.sm.scoreboards import GROUPS
 from gemmlab.tiling import WARP
 
 NO = -1  # in a table: there is none

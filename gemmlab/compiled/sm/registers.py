@@ -11,8 +11,6 @@ A Tensor Core reads for an HMMA as long as it multiplies, past the ports. What o
 reads meanwhile takes the same way, and the product takes that much longer.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

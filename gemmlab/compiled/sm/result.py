@@ -1,7 +1,5 @@
 """A simulation tells cycles, and what each issue slot did or why it was empty."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

@@ -12,17 +12,14 @@ What a warp waits for has a cycle in which it ends, or something else has to hap
 a place in a queue, the last warp at a barrier. So cycles in which nothing happens are left out.
 """
 
-from __future__ import annotations
-
 from gemmlab.compiled.sass.listing import BARRIERS
 from gemmlab.compiled.sm.barriers import arrive, ask, leave, passes, start
 from gemmlab.compiled.sm.compiled import VERSION, compiled, kept
 from gemmlab.compiled.sm.fetching import enter
 from gemmlab.compiled.sm.memory import dispatch, enqueue, next_dispatch, read_matrices, store_box
-from gemmlab.compiled.sm.pipes import Pipe, Unit
+from gemmlab.compiled.sm.pipes import NEVER, Pipe, Unit, complete, free
 from gemmlab.compiled.sm.registers import delay_product, read_operands
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
-from gemmlab.compiled.sm.scoreboards import NEVER, complete, free
 
 STALL, SCOREBOARD, BARRIER, BANK, PIPE, LSU, FETCH, DISPATCH, IDLE, NOT_SELECTED = map(int, Reason)
 LAST = NEVER  # a rank above those of all warps

@@ -1,7 +1,5 @@
 """One SM is simulated: a listing and what its warps execute in, cycles and slots out."""
 
-from __future__ import annotations
-
 import math
 from collections import namedtuple
 from collections.abc import Sequence
@@ -15,12 +13,11 @@ from gemmlab.compiled.sm.barriers import Mbarriers, idle_mbarriers
 from gemmlab.compiled.sm.facts import UNITS, Facts, facts
 from gemmlab.compiled.sm.fetching import Lines, empty_lines
 from gemmlab.compiled.sm.memory import Lsu, idle_lsu
-from gemmlab.compiled.sm.pipes import Pipe
+from gemmlab.compiled.sm.pipes import Pipe, Scoreboards, free_scoreboards
 from gemmlab.compiled.sm.program import lines, program
 from gemmlab.compiled.sm.registers import Ports, free_ports
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason, Result, Timeline
 from gemmlab.compiled.sm.schedule import run
-from gemmlab.compiled.sm.scoreboards import Scoreboards, free_scoreboards
 from gemmlab.compiled.sm.streams import Block, Effects, Stream
 
 NAMED = 16  # barriers of a block

@@ -1,10 +1,9 @@
 """Warps are simulated by the instructions that they execute, under the effects that count."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from typing import Self
 
 import numpy as np
 
@@ -111,7 +110,7 @@ class Effects:
     l2: bool = True
 
     @classmethod
-    def only(cls, *names: str) -> Effects:
+    def only(cls, *names: str) -> Self:
         """Return these effects and no others; ValueError for a name that is none."""
         known = [f.name for f in fields(cls)]
         for name in names:

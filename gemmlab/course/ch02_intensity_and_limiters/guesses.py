@@ -9,7 +9,7 @@ from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure.backends import run
 from gemmlab.model import predict
 from gemmlab.model.layers import Attention, max_pooling
-from gemmlab.model.roofline import attainable, intensities
+from gemmlab.model.limiter import attainable, intensities
 from gemmlab.problem import Gemm
 
 FLOAT = 4  # bytes

@@ -117,8 +117,8 @@ def _time(
         yield kernel
         return
     try:
+        from gemmlab.compiled.forecast.kernel import sentence
         from gemmlab.compiled.forecast.rungs import predict_rung
-        from gemmlab.compiled.forecast.words import sentence
 
         found = predict_rung(problem, device, replace(own(kernel, tiling), layouts=LAYOUTS))
         yield Time(found.seconds, sentence(found))

@@ -6,8 +6,6 @@ not move is copied, and one filter of PNG suits figures.
 Source: W3C, Portable Network Graphics (PNG) Specification, 3rd edition.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import struct
@@ -35,7 +33,7 @@ LEVEL = 1  # of compression: most of a figure is one colour
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """The file of `pixels`, (height, width, 4) uint8: red, green, blue and alpha."""
+    """Return the file of `pixels`, (height, width, 4) uint8: red, green, blue and alpha."""
     height, width, _ = pixels.shape
     rows = pixels.reshape(height, 4 * width)
     filtered = np.empty((height, 1 + 4 * width), np.uint8)
@@ -55,19 +53,6 @@ KEPT = 2048  # texts, of about 20 kB each
 Stamp = tuple[int, int, np.ndarray]  # where the pixels begin, from the pen to the right and up
 
 
-class Canvas(FigureCanvasAgg):
-    """Agg's canvas; a text that was drawn before, anywhere, is stamped instead of drawn again."""
-
-    _size: tuple[float, ...] = ()
-
-    def get_renderer(self) -> Renderer:
-        """The renderer for the figure's size, kept while that stays."""
-        size = (*self.figure.bbox.size, self.figure.dpi)
-        if size != self._size:
-            self._size, self.renderer = size, Renderer(*size)
-        return self.renderer
-
-
 class Renderer(RendererAgg):
     """Agg's renderer, but for level texts."""
 
@@ -81,9 +66,22 @@ class Renderer(RendererAgg):
             self.draw_image(gc, round(x) + left, round(self.height - y) + bottom, pixels)
 
 
+class Canvas(FigureCanvasAgg):
+    """Agg's canvas; a text that was drawn before, anywhere, is stamped instead of drawn again."""
+
+    _size: tuple[float, ...] = ()
+
+    def get_renderer(self) -> Renderer:
+        """Return the renderer for the figure's size, kept while that stays."""
+        size = (*self.figure.bbox.size, self.figure.dpi)
+        if size != self._size:
+            self._size, self.renderer = size, Renderer(*size)
+        return self.renderer
+
+
 @lru_cache(maxsize=KEPT)
 def stamp(text: str, font: FontProperties, dpi: float, colour: tuple[float, ...]) -> Stamp:
-    """The pixels of a text, the lowest row first, without the empty ones around."""
+    """Return the pixels of a text, the lowest row first, without the empty ones around."""
     em = round(font.get_size_in_points() * dpi / 72)
     page = RendererAgg(2 * em * (len(text) + 1), 4 * em, dpi)  # no glyph is two em wide
     gc = page.new_gc()
@@ -174,7 +172,6 @@ class Panel:
             self._source = f"data:image/png;base64,{b64encode(self.png).decode()}"
 
     def show(self, description: str, faded: bool = False) -> None:
-        """Show what was drawn last."""
         height, width = (size // DENSITY for size in self._pixels.shape[:2])
         if height:
             # Its size is known and it is decoded at once: nothing jumps or blinks in between.

@@ -3,8 +3,6 @@
 A number that is typed becomes exactly what its text says, or an error quotes the text.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys
@@ -15,14 +13,14 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
-from gemmlab.problem import Gemm
+from gemmlab import Gemm
 
 QUOTED = 30  # characters of a text that an error repeats
 _HEX = re.compile(r"[+-]?0x", re.IGNORECASE)
 
 
 def whole(text: str, name: str, least: int, most: int) -> int:
-    """The whole number that `text` says; ValueError, with what is accepted, for anything else.
+    """Give the whole number that `text` says; ValueError, with what is accepted, for anything else.
 
     >>> whole("1e3", "m", 1, 8192), whole(" 128.0", "m", 1, 8192)
     (1000, 128)
@@ -46,7 +44,7 @@ def whole(text: str, name: str, least: int, most: int) -> int:
 
 
 def real(text: str, name: str) -> float:
-    """The float64 nearest to what `text` says, which may be infinite or no number.
+    """Return the float64 nearest to what `text` says, which may be infinite or no number.
 
     Raises ValueError for what is no number, and for finite numbers beyond float64 or below it.
 
@@ -90,7 +88,7 @@ NAMES = {"description_width": "6em"}  # a control's name stands left of it
 def dropdown(
     name: str, options: Sequence, value: Any, width: str = "24em"
 ) -> widgets.Dropdown:  # fmt: skip
-    """A list to choose from."""
+    """Return a list to choose from."""
     return widgets.Dropdown(
         options=options, value=value, description=name, style=NAMES,
         layout={"width": width, "max_width": "100%"},
@@ -161,7 +159,7 @@ def _range(least: int, most: int) -> str:
 
 
 def real_field(name: str, value: float) -> Field:
-    """A field for any number, infinities and NaN included."""
+    """Return a field for any number, infinities and NaN included."""
     hint = "a number such as 0.1, 1e-40, 0x1.8p3, inf or nan"
     made = Field(name, value, lambda text: real(text, name), repr, NAMES["description_width"], hint)
     made.text.layout.width = "18em"

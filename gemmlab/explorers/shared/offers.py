@@ -1,23 +1,18 @@
 """Explorers offer what a device and its records can show: kernels, tiles and problems."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
-from gemmlab import kernels
+from gemmlab import Device, Gemm, Tiling, kernels
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction, predict
 from gemmlab.model.occupancy import check_block
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 SCALES = (-3, -2, -1, 0, 1, 2)  # of a kernel's own tile, as powers of two
 ANY = Gemm(64, 64, 64)  # what a block takes does not depend on the problem
@@ -71,7 +66,7 @@ def wanted(kernel: Kernel, tile: int | Tiling | None, device: Device) -> Tiling 
 
 
 def cube(problem: Gemm) -> bool:
-    """Whether a curve over m = n = k passes through a problem."""
+    """Say whether a curve over m = n = k passes through a problem."""
     return problem == Gemm(*[problem.m] * 3)
 
 
@@ -91,7 +86,7 @@ def recorded(device: Device) -> list[Measurement]:
 
 
 def distinct(items: Iterable) -> list:
-    """The items without repetitions, in their order."""
+    """Return the items without repetitions, in their order."""
     return list(dict.fromkeys(items))
 
 
@@ -99,7 +94,7 @@ def distinct(items: Iterable) -> list:
 def predicted(
     kernel: Kernel, problem: Gemm, tiling: Tiling | None, target: Device
 ) -> Prediction:  # fmt: skip
-    """The kernel's prediction, or the ideal one where there is no model of the kernel."""
+    """Return the kernel's prediction, or the ideal one where there is no model of the kernel."""
     if kernel.work is None:
         return predict(problem, target)
     return predict(problem, target, kernel, tiling)

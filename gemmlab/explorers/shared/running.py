@@ -4,18 +4,16 @@ A `Job` runs in the background, where it can be watched and stopped, so that wid
 `Forecasts` are times of a learner's kernel from its compiled code, made there too and kept.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import ipywidgets as widgets
 
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.compiled.sass.compiling import lacking
-from gemmlab.device import Device
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.here.detection import detect, host
 from gemmlab.kernels import Kernel
@@ -26,8 +24,6 @@ from gemmlab.measure.measurement import Measurement, residual
 from gemmlab.model import Prediction
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 TICK = 0.25  # seconds between two reports of progress
 
@@ -61,7 +57,7 @@ class Job:
         self._worker = threading.Thread(target=self._run, name="gemmlab-work", daemon=True)
         self._watcher = threading.Thread(target=self._watch, name="gemmlab-watch", daemon=True)
 
-    def start(self) -> Job:
+    def start(self) -> Self:
         """Begin; returns at once."""
         self._watcher.start()
         return self
@@ -141,7 +137,7 @@ class Runner(Explorer):
         raise NotImplementedError
 
     def target(self, backend: str) -> Device:
-        """The device that a run on `backend` is predicted for."""
+        """Return the device that a run on `backend` is predicted for."""
         return {"gpu": detect, "cpu": host}.get(backend, lambda: self.device)()
 
     def start(self) -> None:
@@ -164,7 +160,6 @@ class Runner(Explorer):
 
     @property
     def runnable(self) -> bool:
-        """Whether there is something to run."""
         return True
 
     def enable(self) -> None:
@@ -177,7 +172,6 @@ class Runner(Explorer):
         return self.job is None or self.job.wait(seconds)
 
     def forget(self) -> None:
-        """Drop the history, as the Clear button does."""
         self.history.clear()
         self.refresh()
 
@@ -312,8 +306,8 @@ class Forecasts:
         return what
 
     def _make(self, asked: Asked) -> Made:
+        from gemmlab.compiled.forecast.kernel import sentence
         from gemmlab.compiled.forecast.rungs import predict_rung
-        from gemmlab.compiled.forecast.words import sentence
 
         with self._one_by_one, limited(SECONDS, "the prediction"):
             found = predict_rung(asked.problem, self.device, asked.kernel, asked.tiling)

@@ -5,8 +5,6 @@ out by itself; everything else is inline PTX. Indices are used as they are: a ne
 count from the end, and where all are of 32 bits, so is the arithmetic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -54,7 +52,7 @@ class Call(NamedTuple):
     args: tuple
 
     def array(self, places: list[int]) -> tuple[types.Array, Any, list[Any]]:
-        """An array's type and value, and its indices."""
+        """Return an array's type and value, and its indices."""
         first, *rest = places
         kind = self.sig.args[first]
         view = self.context.make_array(kind)(self.context, self.builder, self.args[first])
@@ -62,7 +60,7 @@ class Call(NamedTuple):
 
 
 def lowering(instruction: Instruction, bound: Bound) -> Callable:
-    """The function that emits the code of a call."""
+    """Return the function that emits the code of a call."""
     emit = _vector_access if instruction.ptx.startswith(("ld.", "st.")) else _inline
 
     def lower(context: Any, builder: Any, sig: Signature, args: tuple) -> Any:
@@ -81,12 +79,11 @@ def itemsize(array: types.Array) -> int:
 
 
 def register_type(operand: Registers, array: types.Array | None) -> types.Type:
-    """The type by which a kernel knows what is in a register."""
+    """Return the type by which a kernel knows what is in a register."""
     return array.dtype if operand.carrier is None else getattr(types, operand.carrier.name)
 
 
 def _pointer(call: Call, places: list[int]) -> Any:
-    """The address of an element."""
     builder = call.builder
     array, view, indices = call.array(places)
     sizes, steps = (
@@ -110,7 +107,7 @@ def _pointer(call: Call, places: list[int]) -> Any:
 
 
 def _vector_access(instruction: Instruction, bound: Bound, call: Call) -> Any:
-    """A load or store of neighbouring elements, of which LLVM makes one vector access."""
+    """Return a load or store of neighbouring elements, of which LLVM makes one vector access."""
     context, builder, sig, args = call
     operand, places = bound[0]
     array = sig.args[0]
@@ -172,7 +169,7 @@ def _inline(instruction: Instruction, bound: Bound, call: Call) -> Any:
 
 
 def _named(name: str, places: range, operand: Operand | None = None) -> dict[str, str]:
-    """The names that the instruction's text has for the registers in `places`."""
+    """Return the names that the instruction's text has for the registers in `places`."""
     if isinstance(operand, Literal) or not places:
         return {}
     text = [f"${i}" for i in places]
@@ -189,7 +186,7 @@ def _named(name: str, places: range, operand: Operand | None = None) -> dict[str
 def _operand(
     instruction: Instruction, operand: Operand, places: list[int], call: Call
 ) -> list[tuple[Any, str]]:
-    """The values of an operand with their letters in constraints."""
+    """Return the values of an operand with their letters in constraints."""
     builder, value = call.builder, call.args[places[0]]
     if isinstance(operand, (Literal, Accumulator)):
         return []
@@ -220,7 +217,7 @@ def _operand(
 
 
 def _descriptor(call: Call, operand: Matrix, places: list[int]) -> Any:
-    """The descriptor of a matrix at address 0."""
+    """Return the descriptor of a matrix at address 0."""
     swizzled = ir.Constant(I64, SWIZZLED)
     if operand.major == "k":
         return call.builder.or_(swizzled, ir.Constant(I64, BLOCKS))  # one block: not read
@@ -231,7 +228,6 @@ def _descriptor(call: Call, operand: Matrix, places: list[int]) -> Any:
 
 
 def _held(call: Call, operand: Accumulator, places: list[int]) -> list[Any]:
-    """The addresses of the elements of an accumulator."""
     _, view, _ = call.array(places)
     return [call.builder.gep(view.data, [ir.Constant(I32, i)]) for i in range(operand.count)]
 
@@ -254,7 +250,7 @@ def _row_length(call: Call, places: list[int]) -> Any:
 
 
 def _returned(instruction: Instruction, call: Call, found: Any) -> Any:
-    """The result as the kernel gets it: nothing, a number, or a tuple."""
+    """Return the result as the kernel gets it: nothing, a number, or a tuple."""
     context, builder = call.context, call.builder
     result = instruction.result
     if result is None:
@@ -324,7 +320,6 @@ def _bind(instruction: Instruction, args: tuple) -> Iterator[tuple[Operand, list
 
 
 def _indices(operand: Operand, array: types.Array) -> int:
-    """The number of indices that follow an array."""
     if isinstance(operand, Box):
         return 2 if operand.placed else 0
     return 0 if isinstance(operand, Accumulator) else array.ndim
@@ -355,7 +350,7 @@ def _check_array(instruction: Instruction, operand: Operand, array: types.Array)
 
 
 def _kind(number: types.Type) -> str:
-    """The kind of a number, as NumPy abbreviates it; "O" for what is none."""
+    """Return the kind of a number, as NumPy abbreviates it; "O" for what is none."""
     number = types.unliteral(number)
     if isinstance(number, types.Integer):
         return "i" if number.signed else "u"
@@ -372,7 +367,6 @@ def _check_registers(instruction: Instruction, operand: Registers, given: types.
 
 
 def _accepted(instruction: Instruction, bound: Bound, args: tuple) -> Iterator[types.Type]:
-    """The types to which the arguments are converted."""
     array = None
     for operand, places in bound:
         if isinstance(operand, (Memory, Tile, Matrix, Accumulator, Box)):

@@ -1,7 +1,5 @@
 """Tensor maps in a GPU's memory."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 
@@ -22,7 +20,7 @@ def encoded(array: Any, rows: int, columns: int) -> Any:
 def described(
     address: int, shape: tuple[int, int], pitch: int, dtype: str, rows: int, columns: int
 ) -> bytes:
-    """The map of a matrix at an address of the GPU; pitch : from one row to the next [B]."""
+    """Return the map of a matrix at an address of the GPU; pitch : from one row to the next [B]."""
     height, width = shape
     status, found = driver.cuTensorMapEncodeTiled(
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{dtype.upper()}"),

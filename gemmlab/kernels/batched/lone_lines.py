@@ -4,8 +4,6 @@ An infinity or a NaN in a row of A makes that row of C what IEEE arithmetic says
 others alone. Blocks look whether there is such a line in their tile; there seldom is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32, int32
@@ -49,5 +47,5 @@ def build(scaled: bool) -> Callable:
 
 
 def launch(batch: int, m: int, n: int) -> tuple[Dim, Dim]:
-    """(grid, block): tiles of C, and matrices."""
+    """Return (grid, block): tiles of C, and matrices."""
     return (-(-n // SIDE) * -(-m // SIDE), 1, batch), (THREADS, 1)

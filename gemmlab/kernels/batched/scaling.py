@@ -12,8 +12,6 @@ largest exponents, 0 before the first launch; back (batch, lines) float32, what 
 for a line that has none; out, what is written: stacks, matrix below matrix.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -64,7 +62,7 @@ def parts() -> Callable:
 
 
 def copies() -> Callable:
-    """The device function (out, row, col, v) that writes four numbers as they are."""
+    """Return the device function (out, row, col, v) that writes four numbers as they are."""
 
     @on_device
     def write(out, row, col, v):
@@ -100,19 +98,19 @@ def scale_of(found):
 
 @on_device
 def rows_of_block(height):
-    """Where the rows of this block begin, and how many there are: whole groups of HEIGHT."""
+    """Say where the rows of this block begin, and how many there are: whole groups of HEIGHT."""
     rows = (height + cuda.gridDim.x * HEIGHT - 1) // (cuda.gridDim.x * HEIGHT) * HEIGHT
     return cuda.blockIdx.x * rows, rows
 
 
 @on_device
 def first_column():
-    """Where the columns of this block begin."""
+    """Say where the columns of this block begin."""
     return cuda.blockIdx.y * cuda.blockDim.x * FOUR
 
 
 def build_first(along: bool, aligned: bool, writing: Callable) -> Callable:
-    """The kernel (X, found, out) that writes 2^GUESS·X and finds exponents.
+    """Return the kernel (X, found, out) that writes 2^GUESS·X and finds exponents.
 
     along : lines are rows of X as it is stored, else columns
     aligned : rows of X begin at multiples of 16 bytes, and their elements are neighbours
@@ -224,7 +222,7 @@ def build_again(along: bool, aligned: bool, writing: Callable) -> Callable:
 
 
 def launch(shape: tuple[int, int], batch: int, most: int) -> tuple[Dim, Dim]:
-    """(grid, block) for stacks whose matrices have this shape; most : rows of a block.
+    """Return (grid, block) for stacks whose matrices have this shape; most : rows of a block.
 
     Blocks down and across a matrix, and matrices.
     """

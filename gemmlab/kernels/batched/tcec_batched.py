@@ -7,13 +7,11 @@ because k is filled with zeros. `back_a` and `back_b` undo the scales of rows an
 (`scaling`) where C is stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float16, float32, uint32, uint64
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
@@ -110,7 +108,7 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
 
 
 def storing(columns: int, paired: bool) -> Callable:
-    """The device function (C, row, col, back_a, back_b, acc) that stores a tile, unscaled."""
+    """Give the device function (C, row, col, back_a, back_b, acc) that stores a tile, unscaled."""
     _, write = warp_mma.two_of("float32", paired)
 
     @on_device
@@ -163,12 +161,12 @@ def storing(columns: int, paired: bool) -> Callable:
 
 
 def stack(rows: int, columns: int, along: bool) -> tuple[int, int]:
-    """The shape of a matrix in a stack of parts: rows for the TMA, and k filled with zeros."""
+    """Give the shape of a matrix in a stack of parts: rows for the TMA, and k filled with zeros."""
     return rows if along else -(-rows // DEPTH) * DEPTH, -(-columns // PIECE) * PIECE
 
 
 def launch(tiling: Tiling, batch: int, m: int, n: int, device: Device) -> tuple[Dim, Dim]:
-    """(grid, block): persistent blocks, for the tiles of all products."""
+    """Return (grid, block): persistent blocks, for the tiles of all products."""
     bm, bn, _ = tiling.block
     tiles = batch * -(-m // bm) * -(-n // bn)
     return resident((tiles, 1), device), (threads(tiling), 1)

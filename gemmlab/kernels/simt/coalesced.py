@@ -6,21 +6,18 @@ whole. The loads are as many as before, two for each FMA, but each is cheaper. C
 sectors per request, down by more than four.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel, along_columns, one_element_a_thread
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
+    """Return the kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
 
     def coalesced(alpha, A, B, beta, C):
         m, n = C.shape
@@ -41,7 +38,7 @@ def build(tiling: Tiling) -> Callable:
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The loads of *naive*, by lanes that share rows of A and sectors of B."""
+    """Return the loads of *naive*, by lanes that share rows of A and sectors of B."""
     bm, bn, _ = tiling.block
     return traffic.unstaged(problem, tiling, traffic.plane(bn, bm))
 

@@ -6,21 +6,18 @@ x, and so lanes of one warp, read *different rows* of A: their addresses lie a w
 one load touches as many sectors as the warp has rows. Counter to watch: sectors per request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel, one_element_a_thread
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
+    """Return the kernel as a plain Numba-CUDA function; the tiling only decides the launch."""
 
     def naive(alpha, A, B, beta, C):
         m, n = C.shape
@@ -41,7 +38,7 @@ def build(tiling: Tiling) -> Callable:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(grid, block), both with x along the rows of C."""
+    """Return (grid, block), both with x along the rows of C."""
     across, down = tiling.grid(problem)
     bm, bn, _ = tiling.block
     return (down, across), (bm, bn)

@@ -6,12 +6,11 @@ reads the fragments of the next step along k while it multiplies those of this o
 watch: barriers, half as many; and the time, for little else is left to fall.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float32
 
+from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
@@ -20,13 +19,12 @@ from gemmlab.kernels.simt.shared.warp_tiles import apart, loading, multiplying
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows that move by fours begin at multiples of 16 bytes
@@ -149,7 +147,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, o
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
-    """The traffic of *warp_tiled* by other lanes, with half the barriers.
+    """Return the traffic of *warp_tiled* by other lanes, with half the barriers.
 
     ⌈k/bk⌉ + stages - 1 tiles are copied, those beyond k as zeros that nothing is loaded for. A
     thread loads its fragments of each of the ⌈k/bk⌉·bk rows, and of one more that it does not use.

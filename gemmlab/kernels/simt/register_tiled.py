@@ -6,21 +6,18 @@ threads, its columns by the width, so that neighbouring threads still read neigh
 Counter to watch: shared wavefronts, down by about the thread tile's side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32, uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it."""
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it."""
     BM, BN, BK = tiling.block
     TM, TN = tiling.thread
     DOWN, ACROSS = BM // TM, BN // TN  # threads of a block

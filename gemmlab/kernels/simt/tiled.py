@@ -6,21 +6,18 @@ block needs is read from global memory once, instead of once by each thread that
 watch: global load requests, down by the tile's side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import FLOAT, Kernel, along_columns
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with the tile's side frozen into it."""
+    """Return the kernel as a plain Numba-CUDA function, with the tile's side frozen into it."""
     T = tiling.block[0]
 
     def tiled(alpha, A, B, beta, C):

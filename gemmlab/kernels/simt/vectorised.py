@@ -7,24 +7,21 @@ rows and columns come in groups of four neighbours. Counter to watch: shared loa
 four; bank conflicts, none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float32, uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Kernel, threads_in_a_plane
 from gemmlab.kernels.simt.shared import vector_access
 from gemmlab.kernels.simt.shared.vector_access import FOUR, reading, tile_shapes, updating
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling, aligned: bool = True) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     aligned : the rows of A, B and C begin at multiples of 16 bytes, as 128-bit accesses ask
     """

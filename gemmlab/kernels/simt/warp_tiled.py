@@ -8,12 +8,11 @@ tiles can grow. The copies take care of every layout of the operands. Counter to
 wavefronts, half as many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float32
 
+from gemmlab import Tiling
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
 from gemmlab.kernels.simt.shared.vector_access import fragment_loads, tile_shapes, updating
@@ -21,11 +20,10 @@ from gemmlab.kernels.simt.shared.warp_tiles import COMPUTABLE, loading, multiply
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(tiling: Tiling, layout: str = "nn", aligned: bool = True) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : the rows of A, B and C begin at multiples of 16 bytes

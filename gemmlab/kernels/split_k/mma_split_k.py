@@ -6,14 +6,12 @@ a fixed order, and updates C. Sums are stored in float32, whatever C is: so it i
 Counter to watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float16, float32, int32, uint16, uint32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import Kernel, Launch, check_fit, on_device
 from gemmlab.kernels.split_k.shared import workspace_tiles
@@ -26,10 +24,8 @@ from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
@@ -107,7 +103,7 @@ def build_sum(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that adds up the parts and updates C."""
+    """Return the function that adds up the parts and updates C."""
     GROUPS, BM = workspace_tiles.groups(tiling), tiling.block[0]
     add = workspace_tiles.adding_pairs(tiling, out_dtype, paired)
 
@@ -128,7 +124,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     multiplied = summed(problem, tiling, tiles * split, longest, stored(tiling, tiles * split))
     paired = shared_layouts.variant(problem, None)["paired"]
     counts = np.full(tiles, split)
-    return together(
+    return traffic.together(
         multiplied,
         workspace_tiles.added(problem, tiling, counts, min(WARPS, split), True, 2 if paired else 1),
     )
@@ -154,10 +150,7 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
 
 
 DEFAULT = Tiling(block=(128, 128, 64), warp=(64, 32), thread=(8, 8), stages=3)
-TILINGS = (
-    DEFAULT,
-    Tiling(block=(64, 64, 64), warp=(32, 32), thread=(4, 8), stages=4),
-)
+TILINGS = (DEFAULT, Tiling(block=(64, 64, 64), warp=(32, 32), thread=(4, 8), stages=4))
 
 mma_split_k = Kernel(
     name="mma_split_k",

@@ -10,14 +10,12 @@ C is in FP32 alone. In FP16 or BF16 every addition would round C, so that the er
 the number of parts: there *mma_split_k* adds in FP32, and rounds once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from numpy import float32, int32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.kernels.kernel import FLOAT, Kernel, Launch, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR
 from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
@@ -29,10 +27,8 @@ from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, shared_bytes, variant
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, corner
 from gemmlab.model import traffic
-from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
@@ -86,7 +82,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     atomics = traffic.of_matrix("atomic", FLOAT, each, shape, tiling.block[:2], split)
     longest = -(-tiling.steps(problem) // split)
     product = summed(problem, tiling, across * down * split, longest, atomics)
-    return together(product, scaled(problem, **by_fours(problem, None)))
+    return traffic.together(product, scaled(problem, **by_fours(problem, None)))
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:

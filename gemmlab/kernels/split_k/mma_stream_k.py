@@ -8,18 +8,17 @@ those tiles alone in which shares begin: most tiles of a large C need no sum. Co
 sectors of the workspace, at most two tiles a block, however many tiles C has.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy import float32, int32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.instructions import cp_async_wait
-from gemmlab.kernels.kernel import Dim, Kernel, Launch, on_device
-from gemmlab.kernels.split_k.mma_split_k import DEFAULT, TILINGS, check
+from gemmlab.kernels.kernel import Dim, Launch, on_device
+from gemmlab.kernels.split_k.mma_split_k import mma_split_k
 from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
@@ -28,10 +27,8 @@ from gemmlab.kernels.split_k.stream_k import blocks_of, launch, shared, shares, 
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
 from gemmlab.model import traffic
-from gemmlab.model.work import together
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 @on_device
@@ -80,7 +77,7 @@ def build_fix_up(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that adds up the parts of each tile that several blocks share.
+    """Return the function that adds up the parts of each tile that several blocks share.
 
     It looks at the tiles in which shares begin, of which there are no more than blocks; or at all
     tiles, where these are fewer.
@@ -105,14 +102,14 @@ def build_fix_up(
 
 
 def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_fix_up`."""
+    """Return (grid, block) of `build_fix_up`."""
     (_, rows), block = adders(problem, tiling, int(shares(problem, tiling)[0].max()))
     looked_at = min(math.prod(tiling.grid(problem)), blocks_of(problem, tiling))
     return (looked_at * workspace_tiles.groups(tiling), rows), block
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
+    """Give the traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
     wide = 2 if shared_layouts.variant(problem, None)["paired"] else 1
     parts, longest = shares(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
@@ -121,7 +118,9 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     every = int(parts.sum())
     product = summed(problem, tiling, every, longest, update, barriers=every)
     warps = min(workspace_tiles.WARPS, int(parts.max()))
-    return together(product, workspace_tiles.added(problem, tiling, shared, warps, True, wide))
+    return traffic.together(
+        product, workspace_tiles.added(problem, tiling, shared, warps, True, wide)
+    )
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
@@ -129,20 +128,13 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
     return fastest(problem, device, mma_stream_k, shared)
 
 
-mma_stream_k = Kernel(
+mma_stream_k = replace(
+    mma_split_k,
     name="mma_stream_k",
     idea="equal shares of all steps on Tensor Cores, wherever tiles end",
-    default=DEFAULT,
     build=build,
     configure=launch,
     work=work,
-    check=check,
-    shared_bytes=shared_layouts.shared_bytes,
-    dynamic=True,
-    variant=shared_layouts.variant,
-    tilings=TILINGS,
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
     after=(
         Launch(
             build_fix_up,
@@ -152,6 +144,5 @@ mma_stream_k = Kernel(
         ),
     ),
     workspace=workspace,
-    splits=True,
     suggest=suggest,
 )

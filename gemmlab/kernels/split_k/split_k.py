@@ -7,32 +7,27 @@ the sectors of the workspace, 2·split·m·n·4 bytes of them; time falls until 
 outweigh what idle processors gain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy import float32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.kernels.kernel import Dim, Kernel, Launch, Workspace, check_fit, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
-from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest
+from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
-from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
+    """Return the function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = tiling.thread
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
@@ -56,7 +51,7 @@ def build(
 def build_sum(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that adds up the parts and updates C."""
+    """Return the function that adds up the parts and updates C."""
     BM = tiling.block[0]
     GROUPS = workspace_tiles.groups(tiling)
 
@@ -75,17 +70,17 @@ def build_sum(
 
 
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): tiles across and down, and parts of k."""
+    """Return (grid, block): tiles across and down, and parts of k."""
     return (*tiling.grid(problem), tiling.split), (tiling.threads, 1)
 
 
 def launch_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_sum`."""
+    """Return (grid, block) of `build_sum`."""
     return workspace_tiles.adders(problem, tiling, tiling.split)
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
-    """The parts' sums, those of a tile one after the other."""
+    """Return the parts' sums, those of a tile one after the other."""
     across, down = tiling.grid(problem)
     return (workspace_tiles.stack(tiling, across * down * tiling.split),)
 
@@ -108,7 +103,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     )
     aligned = variant(problem, capability)["aligned"]
     counts = np.full(tiles, split)
-    return together(
+    return traffic.together(
         multiplied,
         workspace_tiles.added(problem, tiling, counts, min(workspace_tiles.WARPS, split), aligned),
     )
@@ -139,7 +134,7 @@ def suggest(problem: Gemm, device: Device) -> Tiling:
         tiling = replace(tiling, split=found.split)
         return predict(problem, device, kernel, tiling).seconds + found.reduction, tiling
 
-    return fastest(problem, device, split_k, split)
+    return split_heuristics.fastest(problem, device, split_k, split)
 
 
 DEFAULT = Tiling(block=(128, 256, 16), warp=(64, 64), thread=(16, 8), stages=3)

@@ -7,8 +7,6 @@ the last bits differ from run to run. And blocks that end together meet at the s
 Counter to watch: atomic requests, four for each group of four, where *split_k* stores it at once.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy import float32
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import warp_tiles
@@ -26,7 +24,6 @@ from gemmlab.kernels.split_k.shared.split_heuristics import by_atomics, fastest
 from gemmlab.kernels.split_k.split_k import DEFAULT, TILINGS, check, launch
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import choose_split
-from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -37,7 +34,7 @@ SCALERS = 8  # warps of a block of the launch that scales C
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
+    """Return the function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = TM, TN = tiling.thread
     DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
@@ -73,7 +70,7 @@ def build(
 def build_scaling(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function C ← βC; it does not read C where β = 0."""
+    """Return the function C ← βC; it does not read C where β = 0."""
     update_tile = updating(aligned, 1, FOUR)
 
     def scale(alpha, A, B, beta, C):
@@ -87,12 +84,12 @@ def build_scaling(
 
 
 def launch_scaling(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a thread for each group of four."""
+    """Return (grid, block): a thread for each group of four."""
     return (-(-problem.n // (FOUR * WARP)), -(-problem.m // SCALERS)), (WARP, SCALERS)
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
-    """The traffic of *pipelined*, whose rings are filled once for each part, and that of C."""
+    """Give the traffic of *pipelined*, whose rings are filled once for each part, and that of C."""
     (across, down), split = tiling.grid(problem), tiling.split
     shape = problem.m, problem.n
     each = workspace_tiles.thread_groups(tiling).repeated([0], range(FOUR))
@@ -100,11 +97,11 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     longest = -(-tiling.steps(problem) // split)
     product = mainloop.summed(problem, tiling, across * down * split, longest, atomics, capability)
     aligned = variant(problem, capability)["aligned"]
-    return together(product, scaled(problem, aligned))
+    return traffic.together(product, scaled(problem, aligned))
 
 
 def scaled(problem: Gemm, aligned: bool) -> traffic.Work:
-    """The work of the launch that scales C."""
+    """Return the work of the launch that scales C."""
     lane = FOUR * np.arange(WARP)[None]
     row = traffic.Lanes(np.zeros_like(lane), lane, np.ones_like(lane, bool))
     (lanes, wide), counters = moved(row, aligned), Counter()

@@ -9,35 +9,30 @@ Counter to watch: sectors of the workspace, at most two tiles a block, however m
 Source: M. Osama et al., Stream-K, arXiv:2301.03598, where the fix-up is inside of the one launch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy import float32, int32
 
-from gemmlab.device import Device
+from gemmlab import Device, Tiling
 from gemmlab.instructions import cp_async_wait
 from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import vector_access, warp_tiles
-from gemmlab.kernels.split_k.shared import mainloop, workspace_tiles
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest
+from gemmlab.kernels.split_k.shared import mainloop, split_heuristics, workspace_tiles
 from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, adding, for_adders, stored
-from gemmlab.kernels.split_k.split_k import TILINGS, check
+from gemmlab.kernels.split_k.split_k import TILINGS, split_k
 from gemmlab.model import predict, traffic
 from gemmlab.model.in_tiles import adding_up
-from gemmlab.model.work import together
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
+    """Return the function that multiplies, with all tile sizes frozen into it; see *pipelined*."""
     BM, BN, BK = tiling.block
     THREAD = tiling.thread
     DOWN, ACROSS = warp_tiles.apart(tiling)  # from each of a thread's groups of four to its next
@@ -79,7 +74,7 @@ def build(
 def build_fix_up(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, asynchronous: bool = True
 ) -> Callable:
-    """The function that adds up the parts of each tile that several blocks share."""
+    """Return the function that adds up the parts of each tile that several blocks share."""
     BM, _, BK = tiling.block
     K_AXIS = 1 if layout[0] == "n" else 0  # of A
     GROUPS = workspace_tiles.groups(tiling)
@@ -121,12 +116,12 @@ def shares(problem: Gemm, tiling: Tiling) -> tuple[np.ndarray, int]:
 
 
 def launch(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a block for each share."""
+    """Return (grid, block): a block for each share."""
     return (blocks_of(problem, tiling), 1), (tiling.threads, 1)
 
 
 def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_fix_up`."""
+    """Return (grid, block) of `build_fix_up`."""
     return workspace_tiles.adders(problem, tiling, int(shares(problem, tiling)[0].max()))
 
 
@@ -136,7 +131,7 @@ def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
 
 
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
-    """The traffic of *pipelined*, whose rings are filled once for each part of a tile."""
+    """Return the traffic of *pipelined*, whose rings are filled once for each part of a tile."""
     aligned = variant(problem, capability)["aligned"]
     parts, longest = shares(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
@@ -146,14 +141,14 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
     )
     every = int(parts.sum())
     product = mainloop.summed(problem, tiling, every, longest, update, capability, barriers=every)
-    return together(
+    return traffic.together(
         product,
         workspace_tiles.added(problem, tiling, shared, min(WARPS, int(parts.max())), aligned),
     )
 
 
 def shared(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tuple[float, Tiling]:
-    """(seconds, `tiling` with as many blocks as keep processors busy)."""
+    """Return (seconds, `tiling` with as many blocks as keep processors busy)."""
     tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
     parts, _ = shares(problem, tiling)
     stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
@@ -163,7 +158,7 @@ def shared(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tup
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """Suggest the largest tile that no other outdoes, with blocks that keep processors busy."""
-    return fastest(problem, device, stream_k, shared)
+    return split_heuristics.fastest(problem, device, stream_k, shared)
 
 
 # With 16 rows a step, what the loop over tiles must remember no longer fits into registers.
@@ -171,21 +166,16 @@ DEFAULT = Tiling(block=(128, 256, 8), warp=(64, 64), thread=(16, 8), stages=4)
 
 BUSY = 256  # threads of an SM, two warps for each scheduler: one multiplies while the other waits
 
-stream_k = Kernel(
+stream_k = replace(
+    split_k,
     name="stream_k",
     idea="equal shares of all steps, wherever tiles end",
     default=DEFAULT,
     build=build,
     configure=launch,
     work=work,
-    check=check,
-    shared_bytes=vector_access.shared_bytes,
-    dynamic=True,
-    variant=variant,
     tilings=(DEFAULT, *TILINGS[1:]),
-    layouts=LAYOUTS,
     after=(Launch(build_fix_up, launch_fix_up, variant=variant, compile=for_adders),),
     workspace=workspace,
-    splits=True,
     suggest=suggest,
 )

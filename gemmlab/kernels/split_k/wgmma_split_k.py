@@ -9,13 +9,12 @@ the next one, so that blocks which run at one time share rows of A and columns o
 watch: the sectors of the workspace, 2·split·m·n·4 bytes of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, int32, uint16, uint32, uint64
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.instructions import (
     WGMMA,
     WGMMA_BF16,
@@ -35,28 +34,19 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
-from gemmlab.kernels.kernel import FLOAT, Dim, Kernel, Launch, Workspace, on_device
-from gemmlab.kernels.split_k.shared import workspace_tiles
-from gemmlab.kernels.split_k.shared.split_heuristics import fastest, filled
-from gemmlab.kernels.split_k.shared.workspace_matrices import added, adders, adding, matrices
-from gemmlab.kernels.tensor_core.shared import shared_layouts, tma_tiles, warp_mma
-from gemmlab.kernels.tensor_core.shared.accumulators import pairs_of_sums, updating
-from gemmlab.kernels.tensor_core.shared.tma_tiles import (
-    WORD,
-    shape,
-)
+from gemmlab.kernels.kernel import FLOAT, Dim, Launch, Workspace, on_device
+from gemmlab.kernels.split_k.shared import split_heuristics, workspace_matrices, workspace_tiles
+from gemmlab.kernels.tensor_core.shared import accumulators, shared_layouts, tma_tiles
+from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
 from gemmlab.kernels.tensor_core.warp_specialised import (
     FEW,
     MANY,
-    check,
-    compile_options,
     ring_work,
-    shared_bytes,
     threads,
+    warp_specialised,
 )
 from gemmlab.model import traffic
-from gemmlab.model.work import together
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -68,7 +58,7 @@ def build(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that multiplies, of (alpha, map of A, map of B, k, beta, C, W).
+    """Return the function that multiplies, of (alpha, map of A, map of B, k, beta, C, W).
 
     layout, aligned, paired, dtype, out_dtype : as in *warp_specialised*
     """
@@ -90,7 +80,7 @@ def build(
     carry_b = tma_tiles.carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
     OF_PRODUCER, OF_CONSUMERS = (FEW, MANY) if aligned else CARRYING
-    store = updating(BN, "float32", paired=True)
+    store = accumulators.updating(BN, "float32", paired=True)
 
     @on_device
     def copy(As, Bs, stage, A, B, row, col, p, full):
@@ -184,8 +174,8 @@ def build_sum(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The function that adds up the parts and updates C."""
-    add = adding(out_dtype, paired)
+    """Return the function that adds up the parts and updates C."""
+    add = workspace_matrices.adding(out_dtype, paired)
 
     def add_parts(alpha, A, B, k, beta, C, W):
         add(C, W, alpha, beta)
@@ -205,37 +195,37 @@ def units_of(problem: Gemm, tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): as many blocks as units, in one row."""
+    """Return (grid, block): as many blocks as units, in one row."""
     return (units_of(problem, tiling), 1), (threads(tiling), 1)
 
 
 def configure_sum(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block) of `build_sum`."""
-    return adders(problem, parts_of(problem, tiling))
+    """Return (grid, block) of `build_sum`."""
+    return workspace_matrices.adders(problem, parts_of(problem, tiling))
 
 
 def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
-    """The parts' sums."""
-    return (matrices(problem, tiling, parts_of(problem, tiling)),)
+    """Return the parts' sums."""
+    return (workspace_matrices.matrices(problem, tiling, parts_of(problem, tiling)),)
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of *warp_specialised*, whose blocks take units, and that of the sums."""
+    """Return the work of *warp_specialised*, whose blocks take units, and that of the sums."""
     (bm, bn, _), units = tiling.block, units_of(problem, tiling)
-    pairs, tiles = pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
+    pairs, tiles = accumulators.pairs_of_sums(tiling), ([(0, bm, units)], [(0, bn, 1)])
     stores = traffic.global_access(
         "store", FLOAT, pairs, pairs.row * bn + pairs.col, *tiles, wide=2
     )
     multiplied = ring_work(problem, tiling, stores)
-    sums = added(problem, parts_of(problem, tiling))
-    return together(multiplied, sums)
+    sums = workspace_matrices.added(problem, parts_of(problem, tiling))
+    return traffic.together(multiplied, sums)
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """Suggest the widest tile that no other outdoes, with the split that `predict` and the model of
     sums choose for it.
     """
-    return fastest(problem, device, wgmma_split_k, filled)
+    return split_heuristics.fastest(problem, device, wgmma_split_k, split_heuristics.filled)
 
 
 DEFAULT = Tiling(block=(128, 256, tma_tiles.DEPTH), stages=4)
@@ -245,23 +235,15 @@ TILINGS = (
     Tiling(block=(128, 64, tma_tiles.DEPTH), stages=8),
 )
 
-wgmma_split_k = Kernel(
+wgmma_split_k = replace(
+    warp_specialised,
     name="wgmma_split_k",
     idea="parts of k for warpgroups on all SMs, added by a second launch",
     default=DEFAULT,
     build=build,
     configure=configure,
-    persistent=True,
     work=work,
-    check=check,
-    shared_bytes=shared_bytes,
-    dynamic=True,
-    operands=tma_tiles.tensor_maps,
-    variant=shared_layouts.variant,
-    compile=compile_options,
     tilings=TILINGS,
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
     after=(
         Launch(
             build_sum,

@@ -6,11 +6,10 @@ outside of the Tensor Core, to nearest, or inside, toward zero. The policy "simt
 already, *pipelined*, and "tcec_fp16" is *tcec_registers* itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.tcec.shared.product_sums import variant as variant_of
 from gemmlab.kernels.tcec.shared.splitting import SCALE
@@ -18,8 +17,6 @@ from gemmlab.kernels.tcec.tcec_registers import DEFAULT, tcec_registers
 from gemmlab.kernels.tcec.tcec_registers import work as work_of
 from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 # The instructions that the loop has, and the scales that a split into their format can have.
 SCALES = {"m16n8k16.f32.f16": (1.0, float(SCALE)), "m16n8k8.f32.tf32": (1.0,)}

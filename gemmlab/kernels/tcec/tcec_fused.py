@@ -18,8 +18,6 @@ step are added while they correct its last products.
 Source of the products: see `product_sums`; of the roles: see *warp_specialised*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float16, float32, int32, uint32, uint64
@@ -82,7 +80,7 @@ def threads(tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): as many blocks as *warp_specialised* has."""
+    """Return (grid, block): as many blocks as *warp_specialised* has."""
     grid, _ = configure_three(problem, tiling)
     return grid, (threads(tiling), 1)
 
@@ -99,7 +97,7 @@ BARRIERS = 2  # of a stage of A, and of one of B
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True
 ) -> Callable:
-    """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
+    """Return the kernel, a function of (alpha, map of A, map of B, k, beta, C).
 
     layout, aligned, paired : as in *warp_specialised*
     """

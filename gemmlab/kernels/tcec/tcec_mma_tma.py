@@ -10,14 +10,13 @@ Counter to watch: `tensor_copy_bytes`, in place of all loads of the parts.
 Source of the loop: see *mma_tma*; of the products: see `product_sums`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from numpy import float16, float32, uint32, uint64
 
+from gemmlab import Tiling
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
@@ -42,16 +41,12 @@ from gemmlab.kernels.tensor_core.mma_tma import (
     configure,
     fits,
 )
-from gemmlab.kernels.tensor_core.shared import warp_mma
-from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
+from gemmlab.kernels.tensor_core.shared import rasterisation, shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, along_k, copying, shape
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, fragment_loads, update_c
 from gemmlab.model import traffic
-from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 MANY, FEW = REGISTERS[True]
 
@@ -59,8 +54,7 @@ MANY, FEW = REGISTERS[True]
 def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     """The kernel, a function of (alpha, A, B, beta, C, the parts of A and B, their tensor maps).
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    paired : rows of C have an even number of elements
+    layout, paired : as in *mma_shared*
     """
     BM, BN, BK = tiling.block
     STAGES, LAST = tiling.stages, tiling.stages - 1
@@ -72,7 +66,7 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     (A_WORDS, B_WORDS), SUMS = fragments(tiling), warp_mma.fragment_shapes(tiling)[2]
 
     copy = split_operands.copying_parts(tiling, copying(BM, ALONG_A), copying(BN, ALONG_B))
-    tile_corner, warp_corner = corners(tiling), on_device(warp_mma.corner(tiling))
+    tile_corner, warp_corner = rasterisation.corners(tiling), on_device(warp_mma.corner(tiling))
     clear, join = warp_mma.clearing(tiling), joining(tiling)
     start, (first_row, all_but_last, last_row) = starting(layout), walking(tiling, layout)
     update = warp_mma.updating(tiling, "float32", paired)
@@ -174,12 +168,12 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     steps = tiling.steps(problem)
     rows = PARTS * (bm + bn)  # that a step brings
     copies = across * down * steps
-    fragments = fragment_loads(problem, tiling, swizzled)
+    fragments = fragment_loads(problem, tiling, shared_layouts.swizzled)
     found = traffic.staged(
         problem, tiling, Counter(), [(PARTS * steps * STEPS, fragments)], update_c(problem, tiling),
         barriers=0, round_trips=1, flops=flops(problem, tiling),
     )  # fmt: skip
-    first_row = fragment_loads(problem, tiling, swizzled, (STEP, tiling.warp[1]))
+    first_row = fragment_loads(problem, tiling, shared_layouts.swizzled, (STEP, tiling.warp[1]))
     zeros = Counter({n: PARTS * v for n, v in first_row.items() if n != "lane_bytes"})
     multiplied = replace(
         found,
@@ -189,7 +183,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         block_counters=zeros + Counter(barriers=1, tensor_copy_bytes=rows * ROW),
         block_wavefronts=rows + zeros["shared_load_wavefronts"],
     )
-    return together(split_work(problem), multiplied)
+    return traffic.together(split_work(problem), multiplied)
 
 
 def check(tiling: Tiling) -> None:

@@ -9,12 +9,11 @@ Source of the idea: H. Ootomo, R. Yokota, "Reducing shared memory footprint to l
 throughput on Tensor Cores and its flexible API extension library", HPC Asia 2023.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32, int32
 
+from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.tile_copies import COPYABLE
@@ -27,7 +26,6 @@ from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 CORRECTED = POLICIES["tcec_fp16"]
 
@@ -39,11 +37,9 @@ def build(
     paired: bool = True,
     policy: Policy = CORRECTED,
 ) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows of A and B begin at multiples of 16 bytes
-    paired : rows of C have an even number of elements
+    layout, aligned, paired : as in *mma_shared*
     policy : the parts, the products and where they are summed; see `policy_products`
     """
     BM, BN, BK = tiling.block
@@ -182,7 +178,7 @@ def build(
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """`stages` tiles of A and of B in FP32 [B]."""
+    """Return `stages` tiles of A and of B in FP32 [B]."""
     bm, bn, bk = tiling.block
     return FLOAT * tiling.stages * bk * (bm + bn)
 

@@ -9,8 +9,6 @@ round toward zero there, that of a long one what FP32 rounds in k / bk additions
 Source of the scheme: see *warp_specialised*; of the products: see `warpgroup_tiles`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,7 +16,7 @@ from typing import Any
 
 from numpy import float16, float32, uint32, uint64
 
-from gemmlab.device import Device
+from gemmlab import Device
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
@@ -39,14 +37,8 @@ from gemmlab.kernels.tensor_core.shared import tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, shape
-from gemmlab.kernels.tensor_core.warp_specialised import (
-    FEW,
-    MANY,
-    compile_options,
-    configure,
-)
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, compile_options, configure
 from gemmlab.model import traffic
-from gemmlab.model.work import together
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
@@ -55,8 +47,7 @@ from gemmlab.tiling import WARP, Tiling
 def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     """The kernel, a function of (alpha, A, B, beta, C, the parts of A and B, their tensor maps).
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    paired : rows of C have an even number of elements
+    layout, paired : as in *mma_shared*
     """
     BM, BN, _ = tiling.block
     STAGES = tiling.stages
@@ -128,7 +119,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The split, and the work of all tiles of C, at the rate of Tensor Cores.
+    """Return the split, and the work of all tiles of C, at the rate of Tensor Cores.
 
     Each step of 64 along k copies both parts, and each consumer reads its 64 rows of A and all of B
     for each of three products. No thread loads A or B.
@@ -149,7 +140,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
         chain=(1, 0),
         block_counters=Counter(barriers=1),
     )
-    return together(split_work(problem), multiplied)
+    return traffic.together(split_work(problem), multiplied)
 
 
 def check(tiling: Tiling) -> None:

@@ -10,12 +10,11 @@ that needs it, as many bytes as in FP32.
 Source of the products: see `product_sums`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float16, float32, uint32
 
+from gemmlab import Tiling
 from gemmlab.instructions import shared_view, store_v4
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.simt.shared.vector_access import FOUR, moved, reading
@@ -29,7 +28,6 @@ from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 HIGH, LOW = 0, 1  # parts of a tile, in their order in shared memory
 PARTS = 2
@@ -39,11 +37,9 @@ TILES = 2  # in shared memory: one is multiplied, the other stored
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True
 ) -> Callable:
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows of A and B begin at multiples of 16 bytes
-    paired : rows of C have an even number of elements
+    layout, aligned, paired : as in *mma_shared*
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
@@ -162,7 +158,7 @@ def carrying(
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """Two tiles of A and of B, in two parts each [B]."""
+    """Return two tiles of A and of B, in two parts each [B]."""
     bm, bn, bk = tiling.block
     return BYTES * TILES * PARTS * bk * (bm + bn)
 

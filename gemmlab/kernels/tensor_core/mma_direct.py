@@ -6,8 +6,6 @@ loads its own fragments, two bytes at a time. Counter to watch: global requests,
 each of them moves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -37,7 +35,7 @@ def build(
     tiling: Tiling, layout: str = "nn", paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
     layout : which operands are stored transposed, see `Gemm.layout`
     paired : rows of C have an even number of elements
@@ -132,7 +130,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def fragments(tiling: Tiling) -> tuple[traffic.Lanes, traffic.Lanes]:
-    """The elements that the lanes load, in a block's tile of A and in that of B."""
+    """Return the elements that the lanes load, in a block's tile of A and in that of B."""
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     on = np.ones_like(threads, bool)
     (wm, wn), (i, j) = tiling.warp, corner(tiling)(threads)

@@ -6,33 +6,31 @@ tile is waited for, then multiplied. Counter to watch: barriers, half as many; a
 one stage, two, and more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
+from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import check_fit, on_device
+from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
+    layout, paired, dtype, out_dtype : as in *mma_shared*
     aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles
-    paired : rows of C have an even number of elements
-    dtype, out_dtype : the formats of A and B, and of C
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
@@ -100,7 +98,7 @@ def build(
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The traffic of *mma_swizzled*, and `stages` - 1 tiles of zeros beyond k."""
+    """Return the traffic of *mma_swizzled*, and `stages` - 1 tiles of zeros beyond k."""
     steps, ahead = tiling.steps(problem), tiling.stages - 1
     return warp_mma.staged(
         problem, tiling, ahead=ahead, barriers=steps if ahead else 2 * steps,
@@ -121,21 +119,17 @@ def check(tiling: Tiling) -> None:
 
 DEFAULT = Tiling(block=(128, 128, 32), warp=(64, 32), thread=(8, 8), stages=4)
 
-mma_pipelined = Kernel(
+mma_pipelined = replace(
+    mma_swizzled,
     name="mma_pipelined",
     idea="tiles copied while others are multiplied",
     default=DEFAULT,
     build=build,
-    configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_layouts.shared_bytes,
     dynamic=True,
-    variant=shared_layouts.variant,
     tilings=(
         DEFAULT,
         *(Tiling(DEFAULT.block, DEFAULT.thread, stages, DEFAULT.warp) for stages in (1, 2, 3, 5)),
     ),
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
 )

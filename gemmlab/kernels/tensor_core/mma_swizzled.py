@@ -6,34 +6,28 @@ or, at which place of its row a piece lies: the eight lie in all 32 banks, and n
 Counter to watch: shared bank conflicts, none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import check_fit, on_device
 from gemmlab.kernels.tensor_core.mma_shared import DEFAULT, mma_shared
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows of A and B begin at multiples of 16 bytes
-    paired : rows of C have an even number of elements
-    dtype, out_dtype : the formats of A and B, and of C
+    layout, aligned, paired, dtype, out_dtype : as in *mma_shared*
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
@@ -81,7 +75,7 @@ def build(
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The traffic of *mma_shared*, at other places."""
+    """Return the traffic of *mma_shared*, at other places."""
     steps = tiling.steps(problem)
     return warp_mma.staged(problem, tiling, swizzled, barriers=2 * steps, round_trips=steps)
 

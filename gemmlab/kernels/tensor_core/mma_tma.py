@@ -10,14 +10,13 @@ for the next one while this one is stored. Counter to watch: `tensor_copy_bytes`
 loads of A and B.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32, uint64
 
+from gemmlab import Tiling
 from gemmlab.instructions import (
     fence_mbarrier_init,
     fence_tensor_map,
@@ -32,15 +31,12 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_copies import MOST, ROW
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
-from gemmlab.kernels.tensor_core.shared import tma_tiles, warp_mma
-from gemmlab.kernels.tensor_core.shared.rasterisation import corners
-from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned, swizzled, variant
+from gemmlab.kernels.tensor_core.shared import rasterisation, shared_layouts, tma_tiles, warp_mma
 from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, WORD, carried, shape
 from gemmlab.kernels.tensor_core.shared.warp_mma import flops, fragment_loads, update_c
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 STEPS = DEPTH // warp_mma.STEP  # along k, of a tile
 CONSUMERS = 2 * WARPGROUP  # threads
@@ -53,7 +49,7 @@ def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
+    """Return the kernel, a function of (alpha, map of A, map of B, k, beta, C).
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes; else the producer's warpgroup
@@ -74,7 +70,7 @@ def build(
     A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     TWO_A, TWO_B = (2, *A_WORDS), (2, *B_WORDS)  # of this step along k, and of the next
 
-    place = swizzled(DEPTH)  # as the TMA places what it copies
+    place = shared_layouts.swizzled(DEPTH)  # as the TMA places what it copies
     copy_a, copy_b = tma_tiles.copying(BM, ALONG_A), tma_tiles.copying(BN, ALONG_B)
     carry_a = tma_tiles.carrying(BM, ALONG_A, WARPGROUP, CONSUMERS, False, dtype)
     carry_b = tma_tiles.carrying(BN, ALONG_B, WARPGROUP, CONSUMERS, False, dtype)
@@ -82,7 +78,7 @@ def build(
     MANY, FEW = REGISTERS[aligned]
     start_a, load_a = warp_mma.loading(WM, DEPTH, ALONG_A, True, place)
     start_b, load_b = warp_mma.loading(WN, DEPTH, ALONG_B, False, place)
-    tile_corner, warp_corner = corners(tiling), on_device(warp_mma.corner(tiling))
+    tile_corner, warp_corner = rasterisation.corners(tiling), on_device(warp_mma.corner(tiling))
     clear, multiply = warp_mma.clearing(tiling), warp_mma.multiplying(tiling, dtype)
     update = warp_mma.updating(tiling, out_dtype, paired)
 
@@ -190,7 +186,7 @@ def threads(tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): as many blocks as tiles, in one row."""
+    """Return (grid, block): as many blocks as tiles, in one row."""
     across, down = tiling.grid(problem)
     return (across * down, 1), (threads(tiling), 1)
 
@@ -211,10 +207,10 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     steps, loads, stores = tiling.steps(problem), Counter(), ()
     rows = bm + bn  # that a step brings
     brought = Counter(tensor_copy_bytes=rows * ROW)
-    if not are_aligned(problem):
+    if not shared_layouts.are_aligned(problem):
         loads, stores = carried(problem, tiling, WARPGROUP)
         brought = Counter()
-    fragments = fragment_loads(problem, tiling, swizzled)
+    fragments = fragment_loads(problem, tiling, shared_layouts.swizzled)
     shared = [*((steps, each) for each in stores), (steps * STEPS, fragments)]
     found = traffic.staged(
         problem, tiling, loads, shared, update_c(problem, tiling),
@@ -238,7 +234,7 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 
 
 def fits(tiling: Tiling) -> bool:
-    """Whether warps, boxes and a ring can be made of a tiling."""
+    """Say whether warps, boxes and a ring can be made of a tiling."""
     bm, bn, bk = tiling.block
     return (warp_mma.computable(tiling) and tiling.threads == CONSUMERS
             and max(tiling.warp) <= BLOCK
@@ -272,7 +268,7 @@ mma_tma = Kernel(
     shared_bytes=shared_bytes,
     dynamic=True,
     operands=tma_tiles.tensor_maps,
-    variant=variant,
+    variant=shared_layouts.variant,
     compile=compile_options,
     tilings=(DEFAULT, ACROSS),
     arithmetic=warp_mma.ARITHMETIC,

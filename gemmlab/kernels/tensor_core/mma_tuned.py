@@ -8,34 +8,31 @@ smaller ones. And blocks go through C in groups of rows, so that those that run 
 more of A and B in L2. Counter to watch: none moves; the time does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from dataclasses import replace
 
 from numpy import float16, float32, uint16, uint32
 
+from gemmlab import Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
-from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
+from gemmlab.kernels.kernel import check_fit, on_device
+from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.rasterisation import place_in_bands
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copyable
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, multiplying, updating
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def build(
     tiling: Tiling, layout: str = "nn", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
-    aligned : all rows of A and B begin at multiples of 16 bytes
-    paired : rows of C have an even number of elements
-    dtype, out_dtype : the formats of A and B, and of C
+    layout, aligned, paired, dtype, out_dtype : as in *mma_shared*
     """
     BM, BN, BK = tiling.block
     WM, WN = tiling.warp
@@ -169,23 +166,18 @@ def check(tiling: Tiling) -> None:
 
 DEFAULT = Tiling(block=(256, 128, 64), warp=(64, 64), thread=(8, 16), stages=4)
 
-mma_tuned = Kernel(
+mma_tuned = replace(
+    mma_pipelined,
     name="mma_tuned",
     idea="fragments read ahead, and blocks in groups",
     default=DEFAULT,
     build=build,
-    configure=threads_in_a_row,
     work=work,
     check=check,
-    shared_bytes=shared_layouts.shared_bytes,
-    dynamic=True,
-    variant=shared_layouts.variant,
     compile=warp_mma.compile_options,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 256, 64), warp=(64, 64), thread=(8, 16), stages=3),
         Tiling(block=(256, 128, 32), warp=(64, 64), thread=(8, 16), stages=4),
     ),
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
 )

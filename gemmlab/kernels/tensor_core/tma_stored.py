@@ -9,8 +9,6 @@ itself. Counter to watch: global stores, none.
 Where the TMA cannot copy rows of A, B or C, or C is not in FP32, this is *warp_specialised*.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,7 +17,7 @@ from typing import Any
 
 from numpy import float16, float32, uint16, uint32, uint64
 
-from gemmlab.device import device
+from gemmlab import device
 from gemmlab.instructions import (
     WGMMA,
     WGMMA_BF16,
@@ -40,22 +38,17 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_copies import ROW, STEP
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
-from gemmlab.kernels.kernel import FLOAT, Kernel, check_fit
-from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles, warp_mma
+from gemmlab.kernels.kernel import FLOAT, check_fit
+from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import WARP_ROWS
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, shape
-from gemmlab.kernels.tensor_core.warp_specialised import (
-    FEW,
-    MANY,
-    compile_options,
-    configure,
-)
+from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, warp_specialised
 from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
 from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
 from gemmlab.model import traffic
-from gemmlab.problem import LAYOUTS, Gemm
+from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -64,7 +57,7 @@ def build(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32", boxed: bool = True,
 ) -> Callable:  # fmt: skip
-    """The kernel, a function of (alpha, map of A, map of B, k, beta, map of C, C).
+    """Return the kernel, a function of (alpha, map of A, map of B, k, beta, map of C, C).
 
     layout, aligned, paired, dtype, out_dtype : as in *warp_specialised*
     boxed : the TMA copies rows of A, B and C, and C is in FP32
@@ -160,13 +153,13 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def result(problem: Gemm, tiling: Tiling, C: Any) -> tuple:
-    """The arguments in place of C: its tensor map, if the TMA stores it, and C itself."""
+    """Return the arguments in place of C: its tensor map, if the TMA stores it, and C itself."""
     boxed = variant(problem, None)["boxed"]
     return (tensor_map(C, WARP_ROWS), C) if boxed else (C,)
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of *warp_specialised*, with C's way through shared memory and the TMA."""
+    """Return the work of *warp_specialised*, with C's way through shared memory and the TMA."""
     found = work_by_threads(problem, tiling)
     if not variant(problem, None)["boxed"]:
         return found
@@ -210,27 +203,21 @@ def check(tiling: Tiling) -> None:
 
 DEFAULT = Tiling(block=(128, 256, DEPTH), stages=4)
 
-tma_stored = Kernel(
+tma_stored = replace(
+    warp_specialised,
     name="tma_stored",
     idea="C is stored while the next tile is multiplied",
     default=DEFAULT,
     build=build,
-    configure=configure,
-    persistent=True,
     work=work,
     check=check,
     shared_bytes=shared_bytes,
-    dynamic=True,
-    operands=tma_tiles.tensor_maps,
     result=result,
     variant=variant,
-    compile=compile_options,
     tilings=(
         DEFAULT,
         Tiling(block=(128, 256, DEPTH), stages=3),
         Tiling(block=(128, 128, DEPTH), stages=6),
         Tiling(block=(128, 64, DEPTH), stages=8),
     ),
-    arithmetic=warp_mma.ARITHMETIC,
-    layouts=LAYOUTS,
 )

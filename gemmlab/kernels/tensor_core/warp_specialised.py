@@ -12,8 +12,6 @@ producer's warpgroup carry the tiles.
 Source of the scheme: CUTLASS, "Efficient GEMM in CUDA", warp-specialised persistent kernels.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -58,7 +56,7 @@ def build(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel, a function of (alpha, map of A, map of B, k, beta, C).
+    """Return the kernel, a function of (alpha, map of A, map of B, k, beta, C).
 
     layout : which operands are stored transposed, see `Gemm.layout`
     aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles, and
@@ -167,7 +165,7 @@ def threads(tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): as many blocks as tiles, in one row."""
+    """Return (grid, block): as many blocks as tiles, in one row."""
     across, down = tiling.grid(problem)
     return (across * down, 1), (threads(tiling), 1)
 
@@ -178,12 +176,12 @@ def compile_options(tiling: Tiling) -> Mapping[str, object]:
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of all tiles of C."""
+    """Return the work of all tiles of C."""
     return ring_work(problem, tiling, update_c(problem, tiling))
 
 
 def ring_work(problem: Gemm, tiling: Tiling, update: Counter[str]) -> traffic.Work:
-    """The work of persistent blocks, at the rate of Tensor Cores.
+    """Return the work of persistent blocks, at the rate of Tensor Cores.
 
     update : what they do with their sums, over the whole grid
     Each step copies (bm + bn)·128 bytes, and each consumer reads its 64 rows of A and all of B: so

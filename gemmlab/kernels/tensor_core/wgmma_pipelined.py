@@ -7,8 +7,6 @@ in *mma_pipelined*, into a ring in which two are under way and two are being mul
 threads have copied, `wgmma` sees after a fence. Counter to watch: shared loads, none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -41,12 +39,10 @@ def build(
     tiling: Tiling, layout: str = "nt", aligned: bool = True, paired: bool = True,
     dtype: str = "float16", out_dtype: str = "float32",
 ) -> Callable:  # fmt: skip
-    """The kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
+    """Return the kernel as a plain Numba-CUDA function, with all tile sizes frozen into it.
 
-    layout : which operands are stored transposed, see `Gemm.layout`
+    layout, paired, dtype, out_dtype : as in *mma_shared*
     aligned : all rows of A and B begin at multiples of 16 bytes; else threads carry the tiles
-    paired : rows of C have an even number of elements
-    dtype, out_dtype : the formats of A and B, and of C
     """
     BM, BN, BK = tiling.block
     STAGES = tiling.stages
@@ -117,7 +113,7 @@ def threads(tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): a block for each tile."""
+    """Return (grid, block): a block for each tile."""
     return tiling.grid(problem), (threads(tiling), 1)
 
 

@@ -3,11 +3,10 @@
 A backend is an argument, never a hidden mode.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 
+from gemmlab import Tiling
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
@@ -15,7 +14,6 @@ from gemmlab.measure import records
 from gemmlab.measure.backends import timing
 from gemmlab.measure.measurement import BACKENDS, Measurement
 from gemmlab.problem import Gemm, Operands
-from gemmlab.tiling import Tiling
 
 __all__ = ["available", "choose", "run"]
 

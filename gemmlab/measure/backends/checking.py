@@ -16,8 +16,6 @@ normal : on the operands themselves, with vectors x of N(0, 1): row i of CÂ·x âˆ
     whose errors are an eighth of it fails with less than 1.3e-15 for each row and probe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab import Tiling
 from gemmlab.formats import from_memory, number_format, to_memory
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import Gemm, Operands
-from gemmlab.tiling import Tiling
 
 REFERENCE_FLOPS = 2 * 1024**3  # above this, random probes instead of the whole reference
 PROBES = 4

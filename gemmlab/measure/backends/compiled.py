@@ -1,18 +1,14 @@
 """Compiling kernels for this machine's GPU: their launch, and the resources that they take."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gemmlab.device import Device
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.here.driver import numba_cuda
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.model.occupancy import check_block, resident_blocks
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 
 class Launch(NamedTuple):
@@ -26,11 +22,7 @@ class Launch(NamedTuple):
 
 
 def launch(
-    kernel: Kernel,
-    problem: Gemm,
-    tiling: Tiling | None,
-    device: Device,
-    arguments: Sequence[Any],
+    kernel: Kernel, problem: Gemm, tiling: Tiling | None, device: Device, arguments: Sequence[Any]
 ) -> Launch:
     """Compile `kernel` for `arguments`, (alpha, A, B, beta, C, …) with arrays on the GPU.
 
@@ -60,7 +52,6 @@ def launch(
 def _launch(
     one: Launched, problem: Gemm, tiling: Tiling, device: Device, arguments: Sequence[Any]
 ) -> Launch:
-    """Compile one launch of a kernel."""
     grid, block = one.launch(problem, tiling, device)
     threads, shared = math.prod(block), one.dynamic_shared_bytes(problem, tiling)
     check_block(device, threads, shared)

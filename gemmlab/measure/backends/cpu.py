@@ -1,20 +1,17 @@
 """Run a CPU kernel with Numba, timed on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from time import perf_counter
 
 import numpy as np
 
+from gemmlab import Tiling
 from gemmlab.here.detection import host
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.backends import timing
-from gemmlab.measure.backends.checking import check
+from gemmlab.measure.backends import checking, timing
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
-from gemmlab.tiling import Tiling
 
 EVICTION_BYTES = 1 << 26  # written between runs, so that each finds its operands in memory
 
@@ -36,7 +33,7 @@ def run(
         function(alpha, operands.a, operands.b, beta, result)
         return result
 
-    checked = check(problem, compute, operands)  # compiles it
+    checked = checking.check(problem, compute, operands)  # compiles it
     start = perf_counter()
     result = compute(problem, operands)
     first = perf_counter() - start

@@ -1,7 +1,5 @@
 """Run a kernel on the GPU that is there: check it, then time it with CUDA events."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import cache
@@ -9,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab import Tiling
 from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda
-from gemmlab.here.tools import NOT_INSTALLED, stamp, version
+from gemmlab.here.driver import NOT_INSTALLED, numba_cuda, stamp, version
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.backends import compiled, sensors, timing
-from gemmlab.measure.backends.checking import check, workspace
+from gemmlab.measure.backends import checking, compiled, sensors, timing
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
-from gemmlab.tiling import Tiling
 
 # Written between timed runs. Several times the L2 of any GPU so far, and long enough to write that
 # the next launch is queued before it ends: the time Python takes to launch is then not measured.
@@ -42,7 +38,7 @@ def run(
     CuPy is needed and missing.
     """
     runner = Runner(kernel, problem, tiling, Matrices(problem))
-    checked = check(problem, runner.compute, operands)
+    checked = checking.check(problem, runner.compute, operands)
     samples = [runner.sample() for _ in range(WARM_UP)]
     samples = [runner.sample() for _ in range(timing.repetitions(min(samples), repeats))]
     return runner.measurement(
@@ -90,17 +86,14 @@ class Runner:
         self.cuda, self.device = numba_cuda(), detect()
         self.operands = kernel.operands(problem, tiling, matrices.a, matrices.b)
         self.result = kernel.result(problem, tiling, matrices.c)
-        self.workspace, self.poison = self._workspace()
+        # What the arrays that the launches share hold before the check, and these arrays.
+        self.poison = checking.workspace(kernel, problem, tiling)
+        self.workspace = tuple(map(self.cuda.to_device, self.poison))
         self.scratch = kernel.scratch(problem, tiling, *self.workspace)
         self.call, self.resources = compiled.launch(
             kernel, problem, tiling, self.device, self._arguments(problem)
         )
         self.events = [self.cuda.event(timing=True) for _ in range(2)]
-
-    def _workspace(self) -> tuple[tuple, tuple]:
-        """The arrays that the launches share, and what they hold before the check."""
-        poison = workspace(self.kernel, self.problem, self.tiling)
-        return tuple(map(self.cuda.to_device, poison)), poison
 
     def _arguments(self, problem: Gemm) -> tuple:
         alpha, beta = problem.scalars()
@@ -151,7 +144,7 @@ class Runner:
     def measurement(
         self, samples: list[float], error: float, provenance: dict[str, str]
     ) -> Measurement:
-        """The `Measurement` made of these samples."""
+        """Return the `Measurement` made of these samples."""
         return Measurement(
             kernel=self.kernel.name,
             problem=self.problem,
@@ -175,7 +168,7 @@ def flush(cuda: Any) -> None:
 
 @cache
 def _flush(cuda: Any) -> tuple[Callable, Any]:
-    """A kernel that overwrites the L2, and the array that it writes."""
+    """Return a kernel that overwrites the L2, and the array that it writes."""
 
     @cuda.jit
     def flush(buffer):
@@ -204,7 +197,7 @@ def provenance() -> dict[str, str]:
 
 
 def _cublas_version() -> str:
-    """The version that cuBLAS reports, such as "130100"; "not installed" without CuPy."""
+    """Return the version that cuBLAS reports, such as "130100"; "not installed" without CuPy."""
     try:
         import cupy
         from cupy_backends.cuda.libs import cublas

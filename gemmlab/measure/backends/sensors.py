@@ -4,15 +4,13 @@ They are asked of NVML, the management library that comes with every NVIDIA driv
 a fraction of a millisecond, so that several fall into a short run.
 """
 
-from __future__ import annotations
-
 import ctypes
 import statistics
 import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gemmlab.here.tools import UNKNOWN
+from gemmlab.here.driver import UNKNOWN
 
 # NVML API Reference, nvmlClockType_t, field identifiers and nvmlClocksEventReasons.
 _CLOCK_SM = 1

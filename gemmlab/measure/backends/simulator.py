@@ -1,9 +1,8 @@
 """Run a kernel on the simulated GPU: exact counts, no times."""
 
-from __future__ import annotations
-
 from typing import Any
 
+from gemmlab import Tiling
 from gemmlab.device import RECORDED, device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends.checking import workspace
@@ -11,7 +10,6 @@ from gemmlab.measure.measurement import Measurement
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import simulate
-from gemmlab.tiling import Tiling
 
 # About a minute: above this, a notebook would look as if it hung.
 LARGEST = Gemm(1024, 1024, 1024).flops

@@ -3,8 +3,6 @@
 Time is counted in seconds of the processor, which a busy machine does not make more.
 """
 
-from __future__ import annotations
-
 import ctypes
 import threading
 import time

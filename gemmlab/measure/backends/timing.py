@@ -1,8 +1,6 @@
 """Repetitions and provenance of timed runs, alike for the CPU and the GPU."""
 
-from __future__ import annotations
-
-from gemmlab.here.tools import stamp
+from gemmlab.here.driver import stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel
 
@@ -20,7 +18,7 @@ def repetitions(seconds: float, repeats: int | None) -> int:
 
 
 def provenance(kernel: Kernel, data: str = DATA) -> dict[str, str]:
-    """The provenance known before a run starts: date, versions, data, hash of the source."""
+    """Return the provenance known before a run starts: date, versions, data, hash of the source."""
     return {
         **stamp("date", "python", "numpy", "numba"),
         "data": data,

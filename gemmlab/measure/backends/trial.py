@@ -5,8 +5,6 @@ back, and a race may give the right result today. So a kernel runs there only on
 on the simulator, on small problems whose edges fill no tile.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, replace
@@ -14,18 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemmlab import Tiling
+from gemmlab import device as load_device
 from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
 from gemmlab.formats import from_memory
-from gemmlab.here.tools import UNKNOWN
+from gemmlab.here.driver import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import backends
-from gemmlab.measure.backends.simulator import launches
-from gemmlab.measure.backends.stopping import limited
+from gemmlab.measure.backends import simulator, stopping
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import HazardError
-from gemmlab.tiling import Tiling
 
 BUILDING = 2.0  # seconds of the processor that Python code around a kernel may take
 ENDLESS = ("step-limit", "deadlock")  # hazards of kernels that do not end
@@ -114,12 +111,12 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
     a, b, c = given.a.copy(), given.b.copy(), problem.poisoned(given.c)
     alpha, beta = problem.scalars()
     try:
-        with limited(BUILDING, "build(tiling)"):
+        with stopping.limited(BUILDING, "build(tiling)"):
             kernel.function(problem, tiling)
             grid, block = kernel.launch(problem, tiling, load_device(RECORDED))
         per_thread = tiling.padded_flops(problem) / 2 / (math.prod(grid) * math.prod(block))
         steps = STEPS + int(STEPS_PER_FMA * per_thread)
-        launches(kernel, problem, tiling, (alpha, a, b, beta, c), max_steps=steps)
+        simulator.launches(kernel, problem, tiling, (alpha, a, b, beta, c), max_steps=steps)
     except HazardError as error:
         endless = error.hazard.kind in ENDLESS
         return Fault(where + told(error), runs=not endless)

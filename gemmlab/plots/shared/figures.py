@@ -1,7 +1,5 @@
 """Figures that show themselves in a notebook: sharp, on light paper, with alternative text."""
 
-from __future__ import annotations
-
 import html
 from base64 import b64encode
 from io import BytesIO
@@ -26,7 +24,7 @@ class Figure(matplotlib.figure.Figure):
     """A figure without a window; Jupyter shows it as a picture whose `alt` says what it shows."""
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple:
-        """The picture as HTML for pages and as PNG for paper, as IPython asks for it."""
+        """Return the picture as HTML for pages and as PNG for paper, as IPython asks for it."""
         picture = png(self, DENSITY)
         width, height = (side // DENSITY for side in unpack(">II", picture[16:24]))
         data = b64encode(picture).decode()
@@ -45,7 +43,7 @@ class Figure(matplotlib.figure.Figure):
 
 
 def png(figure: Figure, density: float) -> bytes:
-    """The whole figure as PNG, with nothing cut off and no empty margin.
+    """Return the whole figure as PNG, with nothing cut off and no empty margin.
 
     Its description goes with it, for programs that read it from the file.
     """
@@ -60,7 +58,7 @@ def png(figure: Figure, density: float) -> bytes:
 def figure(
     width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1, **spacing: float
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of `width` × `height` inches without a window, and its axes, row by row.
+    """Return a figure of `width` × `height` inches without a window, and its axes, row by row.
 
     spacing : of `Figure.subplots_adjust`, as wspace
     """

@@ -2,8 +2,6 @@
 shows in words: the alternative text for those who do not see it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -46,7 +44,7 @@ def describe(shown: Figure | Axes, text: str, part: str = "") -> None:
 
 
 def described(figure: Figure) -> bool:
-    """Whether something says what the figure, or each of its axes, shows."""
+    """Say whether something says what the figure, or each of its axes, shows."""
     return bool(_own(figure)) or all(map(_own, figure.axes))
 
 
@@ -63,7 +61,7 @@ def _own(shown: Figure | Axes) -> str:
 
 
 def _of_axes(ax: Axes) -> str:
-    """The title and what is said of axes; where nothing is, their quantities."""
+    """Return the title and what is said of axes; where nothing is, their quantities."""
     title = " ".join(ax.get_title(loc="left").split())
     labels = [label for label in (ax.get_ylabel(), ax.get_xlabel()) if label]
     said = _own(ax) or " against ".join(labels)
@@ -98,12 +96,7 @@ MARKS = {
     "recorded": Mark("s", True),
     "simulated": Mark("^", True),
 }
-_ORIGIN = {
-    "gpu": "measured",
-    "cpu": "measured",
-    "recorded": "recorded",
-    "simulator": "simulated",
-}
+_ORIGIN = {"gpu": "measured", "cpu": "measured", "recorded": "recorded", "simulator": "simulated"}
 
 
 def origin(item: Prediction | Measurement) -> str:
@@ -122,7 +115,7 @@ def series(item: Prediction | Measurement) -> str:
 
 
 def dashes(names: Iterable[str]) -> dict[str, str | tuple]:
-    """A dash pattern for each name, as `colours` has colours; "ideal" is never broken."""
+    """Return a dash pattern for each name, as `colours` has colours; "ideal" is never broken."""
     others = [name for name in dict.fromkeys(names) if name != IDEAL]
     return {IDEAL: "-", **{name: DASHES[i % len(DASHES)] for i, name in enumerate(others)}}
 
@@ -139,7 +132,7 @@ _PREFIXES = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"]  # 10^-
 
 
 def si(value: float, unit: str, like: float | None = None) -> str:
-    """`value` with three digits and the SI prefix that fits it, or that fits the value `like`.
+    """Give `value` with three digits and the SI prefix that fits it, or that fits the value `like`.
 
     >>> si(66.9e12, "FLOP/s"), si(3.37e-7, "s"), si(999.9e9, "B"), si(0, "B")
     ('66.9 TFLOP/s', '337 ns', '1 TB', '0 B')
@@ -163,7 +156,7 @@ def number(value: float) -> str:
 
 
 def count(number_of: int, thing: str) -> str:
-    """A number of things, in words.
+    """Return a number of things, in words.
 
     >>> count(1, "sector"), count(1024, "sector")
     ('1 sector', '1,024 sectors')
@@ -184,7 +177,7 @@ def plain_axis(axis: Axis, quantity: str, unit: str = "") -> None:
 
 
 def decades(low: float, high: float) -> tuple[float, float]:
-    """The powers of ten around two positive numbers.
+    """Return the powers of ten around two positive numbers.
 
     >>> decades(0.3, 40)
     (0.1, 100.0)
@@ -193,7 +186,7 @@ def decades(low: float, high: float) -> tuple[float, float]:
 
 
 def steps(low: float, high: float) -> tuple[float, float]:
-    """The numbers 1, 2 or 5 times a power of ten around two positive numbers.
+    """Return the numbers 1, 2 or 5 times a power of ten around two positive numbers.
 
     >>> steps(0.3, 40), steps(2, 5)
     ((0.2, 50.0), (2.0, 5.0))

@@ -1,17 +1,13 @@
 """`cuda.atomic.*`: the updates of the lanes, made one after the other in the order of the lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gemmlab.simt.builtins.batch import BuiltinBatch
+from gemmlab.simt.memory import counting, indices, tracking
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.memory.indices import locate
-from gemmlab.simt.memory.tracking import track_global, track_shared
 
 
 def _increment(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
@@ -59,7 +55,7 @@ def _swap(now: np.ndarray, value: np.ndarray, old: np.ndarray) -> np.ndarray:
 
 
 def _swaps(now: Any, values: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """The values of an element: before each of several swaps, and after the last one.
+    """Return the values of an element: before each of several swaps, and after the last one.
 
     The element changes seldom: of the lanes that ask for a lock, the first one gets it.
     """
@@ -83,7 +79,7 @@ def _atomic(
         raise TypeError(f"cuda.atomic.{name} needs integers, not {array.dtype}")
     if array.dtype.kind == "c":
         raise TypeError(f"cuda.atomic.{name} takes no complex numbers; use two arrays of floats")
-    found, mask = locate(m, array, index, line, "atomic")
+    found, mask = indices.locate(m, array, index, line, "atomic")
     if isinstance(found, Array):
         raise TypeError(f"{array.name} has {array.ndim} dimensions; index them all")
     result = np.zeros(m.lanes.shape, array.dtype)
@@ -92,12 +88,12 @@ def _atomic(
     m.copies.check(m, line, "atomic", array, found, mask)
     m.tally.tick(line, "inst_atomic")
     given = [m.lanes.of(np.asarray(v).astype(array.dtype), mask)[0] for v in operands]
-    count_access(m, line, "atomic", array, found, mask)
+    counting.count_access(m, line, "atomic", array, found, mask)
     if array.space == "global":
-        track_global(m, line, "atomic", array, found, mask, compares=name == "cas")
+        tracking.track_global(m, line, "atomic", array, found, mask, compares=name == "cas")
         cells, places = m.lanes.of(found, mask)
     else:
-        track_shared(m, line, "atomic", array, found, mask, compares=name == "cas")
+        tracking.track_shared(m, line, "atomic", array, found, mask, compares=name == "cas")
         cells, places = m.lanes.of(found + m.lanes.row * array.buffer.shape[1], mask)
     array.owner.exact = None  # of integers that had wrapped before
     result.reshape(-1)[places] = in_order(array.buffer.reshape(-1), cells, new, given)

@@ -5,8 +5,6 @@ blocks at once, as it runs on a GPU: each must be resident, so that the device b
 with it the memory that a simulation takes.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from gemmlab.device import Device, device, names
-from gemmlab.model.occupancy import resident_blocks
-from gemmlab.model.transactions import WARP
+from gemmlab.model import occupancy, transactions
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.warps import check_predicate, taking_part
 from gemmlab.simt.numbers.lanes import Mask, without
 from gemmlab.simt.races.hazards import Note
 
-FULL = (1 << WARP) - 1  # a mask that names all lanes of a warp
+FULL = (1 << transactions.WARP) - 1  # a mask that names all lanes of a warp
 
 
 def syncthreads(m: BuiltinBatch) -> None:
@@ -109,7 +106,7 @@ def syncwarp(m: BuiltinBatch, mask: Any = FULL) -> None:
     m.waits.sync_warps(on, _named(m, mask), alike=np.ndim(here) < 2 or len(here) == 1)
     if m.under_way is not None:
         for warp in np.flatnonzero(on[0].any(axis=-1)):
-            m.under_way.meet(warp * WARP + np.flatnonzero(on[0, warp]))
+            m.under_way.meet(warp * transactions.WARP + np.flatnonzero(on[0, warp]))
 
 
 def _named(m: BuiltinBatch, mask: Any) -> Any:
@@ -117,7 +114,7 @@ def _named(m: BuiltinBatch, mask: Any) -> Any:
     bits = np.asarray(mask).astype(np.int64)
     if (bits & FULL == FULL).all():
         return True
-    named = m.lanes.in_warps(bits)[..., :, None] >> np.arange(WARP) & 1 == 1
+    named = m.lanes.in_warps(bits)[..., :, None] >> np.arange(transactions.WARP) & 1 == 1
     alive = m.lanes.in_warps(m.lanes.full(m.alive()))
     return True if (named | ~alive[..., None, :]).all() else named
 
@@ -140,7 +137,7 @@ def _fence(m: BuiltinBatch, of_block: bool) -> None:
 
 
 def waits_for_grid(function: Callable, seen: frozenset = frozenset()) -> bool:
-    """Whether a kernel, or a device function that it names, asks for the whole grid."""
+    """Say whether a kernel, or a device function that it names, asks for the whole grid."""
     if "this_grid" in function.__code__.co_names:
         return True
     scope = inspect.getclosurevars(function)
@@ -154,7 +151,7 @@ def held_at_once(threads: int, shared_bytes: int, gpu: Device | None) -> tuple[i
     candidates = [gpu] if gpu else [device(name) for name in names()]
     return max(
         (
-            (d.sms * resident_blocks(d, threads, shared_bytes), d.title)
+            (d.sms * occupancy.resident_blocks(d, threads, shared_bytes), d.title)
             for d in candidates
             if d.sms and threads <= d.threads_per_block and shared_bytes <= d.shared_bytes_per_block
         ),

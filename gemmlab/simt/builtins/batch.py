@@ -1,7 +1,5 @@
 """A builtin may ask this of the machine: a batch with its memory, and how it computes and waits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

@@ -5,8 +5,6 @@ in memory, as 32-bit words. Which accesses WMMA makes for a tile is not document
 of a lane is counted as one, which is an upper bound.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,8 @@ from gemmlab.instructions.instruction import Instruction, Memory, Registers, Til
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import TENSOR_CORES, tensor_core_of
 from gemmlab.simt.builtins.batch import BuiltinBatch
-from gemmlab.simt.memory.access import fetch, put
+from gemmlab.simt.memory import access, counting
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.indices import Place, check_exact, count_wide, find
 from gemmlab.simt.numbers.lanes import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped
@@ -96,7 +93,7 @@ def _read_rows(m: BuiltinBatch, place: Place, line: int) -> np.ndarray:
     if place.mask is not False:
         on = m.lanes.full(place.mask)
         for i in range(place.count):
-            value = fetch(m, line, place.array, place.at + i, place.mask)
+            value = access.fetch(m, line, place.array, place.at + i, place.mask)
             elements[on, i] = m.lanes.spread(value)[on]
     words = elements.view(np.uint32)
     return words.reshape(len(m.lanes.blocks), -1, WARP, words.shape[-1])
@@ -109,7 +106,7 @@ def _write_rows(m: BuiltinBatch, place: Place, rows: np.ndarray, line: int) -> N
     if place.mask is not False:
         for i in range(place.count):
             value = elements[..., i]
-            put(m, line, place.array, place.at + i, place.mask, value)
+            access.put(m, line, place.array, place.at + i, place.mask, value)
 
 
 # Tiles, each lane with its elements of them
@@ -118,7 +115,7 @@ def _write_rows(m: BuiltinBatch, place: Place, rows: np.ndarray, line: int) -> N
 def _tile_elements(
     m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, index: list, line: int
 ) -> list[tuple[Any, Any]]:
-    """The row and column in the array of each element that a lane holds."""
+    """Return the row and column in the array of each element that a lane holds."""
     form = layout(
         "wmma.m16n16k16", tile.operand, tile.format, arch=architecture(m), major=tile.major
     )
@@ -179,7 +176,7 @@ def _check_corner(
 def _checked(
     m: BuiltinBatch, instruction: Instruction, tile: Tile, array: Array, at: tuple, line: int
 ) -> tuple[Any, Mask]:
-    """The place of a tile's element in the buffer, and the lanes for which it is inside."""
+    """Return the place of a tile's element in the buffer, and the lanes for which it is inside."""
     mask = m.masks[-1]
     for axis, part in enumerate(at):
         bad = np.less(part, 0) | np.greater_equal(part, array.shape[axis])
@@ -204,8 +201,8 @@ def _read_tile(
         where, mask = _checked(m, instruction, tile, array, at, line)
         value: Any = array.dtype.type(0)
         if mask is not False:
-            count_access(m, line, "load", array, where, mask)
-            value = fetch(m, line, array, where, mask)
+            counting.count_access(m, line, "load", array, where, mask)
+            value = access.fetch(m, line, array, where, mask)
         parts.append(m.lanes.spread(value))
     return np.stack(parts, axis=-1).reshape(len(m.lanes.blocks), -1, WARP, len(parts))
 
@@ -223,5 +220,5 @@ def _write_tile(
     for register, at in enumerate(_tile_elements(m, instruction, tile, array, index, line)):
         where, mask = _checked(m, instruction, tile, array, at, line)
         if mask is not False:
-            count_access(m, line, "store", array, where, mask)
-            put(m, line, array, where, mask, values[..., register])
+            counting.count_access(m, line, "store", array, where, mask)
+            access.put(m, line, array, where, mask, values[..., register])

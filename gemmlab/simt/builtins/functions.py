@@ -6,8 +6,6 @@ Source: Numba-CUDA, `numba.cuda.np.arraymath`; what else is there needs memory t
 not have, or does not compile, such as `min` and `max`.
 """
 
-from __future__ import annotations
-
 import builtins
 import math
 import operator
@@ -19,8 +17,7 @@ import numpy as np
 
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.memory.access import each_element
-from gemmlab.simt.memory.array import Array, Record, Records, row_major
-from gemmlab.simt.memory.choice import Choice
+from gemmlab.simt.memory.array import Array, Choice, Record, Records, row_major
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.values import NUMBER, Cast, shown
 from gemmlab.simt.syntax.source import unsupported
@@ -36,7 +33,7 @@ UNARY = {operator.neg: "USub", operator.pos: "UAdd", operator.invert: "Invert"}
 
 
 def named(m: BuiltinBatch, function: Any) -> Callable | None:
-    """A function of Python or NumPy as the machine executes it; None for any other value."""
+    """Return a function of Python or NumPy as the machine executes it; None for any other value."""
     if function is print:
         return partial(_print, m)
     if isinstance(function, np.ufunc):
@@ -71,7 +68,7 @@ def _print(m: BuiltinBatch, *values: Any) -> None:
 
 
 def _column(m: BuiltinBatch, value: Any) -> Any:
-    """A value as a function of the lane, (block, thread), that gives its text."""
+    """Return a value as a function of the lane, (block, thread), that gives its text."""
     if isinstance(value, str):
         return lambda lane: value
     if isinstance(value, tuple):
@@ -86,7 +83,7 @@ def _column(m: BuiltinBatch, value: Any) -> Any:
 
 
 def _of_arrays(m: BuiltinBatch, function: np.ufunc, *operands: Any) -> Any:
-    """`function` of numbers; or of arrays, element by element, into the last of `operands`."""
+    """Give `function` of numbers; or of arrays, element by element, into the last of `operands`."""
     if not any(isinstance(operand, Array) for operand in operands):
         return function(*operands)
     name, line = f"numpy.{function.__name__}", m.calls.line
@@ -140,7 +137,6 @@ def _mean(m: BuiltinBatch, array: Array) -> Any:
 
 
 def _item(m: BuiltinBatch, array: Array) -> Any:
-    """The element of an array that has only one."""
     if np.any(np.not_equal(array.size, 1)):
         count = int(np.max(array.size))
         raise ValueError(f"{array.name} has {count} elements, and .item() takes the only one")
@@ -162,7 +158,7 @@ def _type_of_sum(array: Array) -> np.dtype:
 
 
 def _folded(m: BuiltinBatch, op: str, array: Any, result: Any) -> Any:
-    """`result op x[0] op x[1] …` for each lane, whose array may have a size of its own."""
+    """Return `result op x[0] op x[1] …` for each lane, whose array may have a size of its own."""
     if not isinstance(array, (Array, Choice)):
         raise TypeError(f"{shown(array)} is no array, and has no elements")
     here, line = m.masks[-1], m.calls.line
@@ -194,7 +190,7 @@ INSTEAD = {  # of methods that kernels do not have here
 
 
 def attribute(m: BuiltinBatch, value: Any, name: str, line: int) -> Any:
-    """`value.name`; UnsupportedError where the value has no such attribute."""
+    """Return `value.name`; UnsupportedError where the value has no such attribute."""
     if isinstance(value, Record):
         return m.memory.load(value, name, line)
     if isinstance(value, Records):
@@ -228,7 +224,7 @@ def _in_shape(array: Array, name: str, shape: tuple) -> Array:
 
 
 def _reshaped(array: Array, *sizes: Any) -> Array:
-    """`array.reshape(sizes)`, of which one may be -1: what is left for it."""
+    """Return `array.reshape(sizes)`, of which one may be -1: what is left for it."""
     shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
     if any(np.ndim(size) for size in (*shape, array.size)):
         raise TypeError(f"{array.name}.reshape() needs sizes that are the same in all threads")
@@ -264,7 +260,7 @@ VIEWS = {
 
 
 def _unsigned(value: Any) -> tuple[np.ndarray, int]:
-    """The bits of an integer as uint64, and how many they are: 32 or 64."""
+    """Return the bits of an integer as uint64, and how many they are: 32 or 64."""
     value = np.asarray(value)
     if value.dtype.kind not in "iub":
         raise TypeError(f"bits are counted in integers, not in {value.dtype}")
@@ -283,7 +279,7 @@ def popc(value: Any) -> Any:
 
 
 def brev(value: Any) -> Any:
-    """The bits in reverse order: all 64 of a uint64, the lower 32 of others, as in Numba.
+    """Return the bits in reverse order: all 64 of a uint64, the lower 32 of others, as in Numba.
 
     >>> brev(np.int64(1))
     np.uint32(2147483648)
@@ -305,12 +301,12 @@ def clz(value: Any) -> Any:
 
 
 def ffs(value: Any) -> Any:
-    """The place of the lowest 1, from 1; 0 where there is none."""
+    """Return the place of the lowest 1, from 1; 0 where there is none."""
     bits, _ = _unsigned(value)
     below = np.bitwise_count(bits ^ (bits - np.uint64(1))).astype(np.int32)
     return np.where(bits == 0, 0, below).astype(np.int32)[()]
 
 
 def selp(condition: Any, then: Any, other: Any) -> Any:
-    """`then` where the condition holds, else `other`; both are evaluated."""
+    """Return `then` where the condition holds, else `other`; both are evaluated."""
     return np.where(np.not_equal(condition, 0), then, other)[()]

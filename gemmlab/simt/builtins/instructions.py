@@ -7,8 +7,6 @@ pairs of a line that it reads and a sector that it writes: the same where neighb
 neighbouring 16 bytes. (Measured on an H200: benchmarks/hardware/checks/wide_accesses.py.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -78,14 +76,14 @@ def asynchronous_meaning(instruction: Instruction) -> Callable | None:
 
 
 def executed(m: BuiltinBatch, value: Instruction | SharedView | LayoutFunction) -> Callable:
-    """The function that a kernel calls by a name of `gemmlab.instructions`."""
+    """Return the function that a kernel calls by a name of `gemmlab.instructions`."""
     if isinstance(value, SharedView):
         return partial(_view, m)
     return partial(_execute if isinstance(value, Instruction) else _of_layout, m, value)
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a number, as NumPy abbreviates it; "O" for what is no number."""
+    """Return the kind of a number, as NumPy abbreviates it; "O" for what is no number."""
     if isinstance(value, bool):
         return "b"
     dtype = None if isinstance(value, Array) else getattr(value, "dtype", None)
@@ -100,7 +98,6 @@ def _of_layout(m: BuiltinBatch, function: LayoutFunction, *args: Any, **kws: Any
 
 
 def _view(m: BuiltinBatch, *args: Any, **kws: Any) -> Array:
-    """`shared_view`: an array over dynamic shared memory."""
     if kws or len(args) != 3:
         raise TypeError("shared_view takes shape, dtype and offset, by position")
     shape, dtype, offset = args
@@ -278,7 +275,7 @@ def _write(m: BuiltinBatch, place: Place, values: tuple, line: int) -> None:
 
 
 def _nothing(instruction: Instruction, bound: list) -> Any:
-    """A result of the right form for lanes that do not run."""
+    """Return a result of the right form for lanes that do not run."""
     result = instruction.result
     if result is None:
         return None

@@ -7,8 +7,6 @@ Source: PTX ISA 9.0, "Swizzling modes" of tensors: bits 4 to 6 of an address are
 to 9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,17 +18,16 @@ from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.tensor_copies import ROW, STEP, TensorMap
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.under_way import UNIT, Operation, memory_of, parts_of
-from gemmlab.simt.memory.access import put
+from gemmlab.simt.memory import access, tracking
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.indices import Place, find
-from gemmlab.simt.memory.tracking import look_shared, track_boxes
 from gemmlab.simt.races.hazards import Element
 
 PATTERN = 1024  # bytes, after which the swizzle repeats
 
 
 def swizzled(first: Any, i: Any, j: Any, itemsize: int) -> Any:
-    """The element at row i and column j of a tile with rows of 128 bytes, from `first` on.
+    """Return the element at row i and column j of a tile with rows of 128 bytes, from `first` on.
 
     >>> [int(swizzled(0, 1, j, 2)) for j in (0, 8, 63)]
     [72, 64, 119]
@@ -91,7 +88,7 @@ class Barrier:
 
 
 def _greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The greater of each number; the longer array has those that the other one lacks."""
+    """Return the greater of each number; the longer array has those that the other one lacks."""
     a, b = sorted((a, b), key=len)
     return np.maximum(np.pad(a, (0, len(b) - len(a))), b)
 
@@ -100,7 +97,7 @@ def init_barrier(m: BuiltinBatch, instruction: Instruction, bound: list, line: i
     """`mbarrier_init`: the active lanes make mbarriers, each with its count of arrivals."""
     place = _place(m, instruction, bound, line)
     counts = m.lanes.spread(bound[1][1])[0]
-    put(m, line, place.array, place.at, place.mask, np.uint64(0))
+    access.put(m, line, place.array, place.at, place.mask, np.uint64(0))
     nothing = np.zeros(0, np.int64)
     for key, element, threads in _each(m, place):
         source = m.under_way.source(("mbarrier", *key))
@@ -150,7 +147,7 @@ def barriers(
             m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="atomic")
             continue
         at = np.full(len(threads), m.lanes.spread(place.at)[0, threads[0]])
-        look_shared(m, line, "read", place.array, at, threads)
+        tracking.look_shared(m, line, "read", place.array, at, threads)
         yield barrier, threads
 
 
@@ -290,11 +287,11 @@ def _copy(
         under_way = m.under_way
         under_way.check(m, line, "copy", array, firsts, units, who)
         m.copies.check_all(m, line, "copy", array, elements, thread)
-        look_shared(m, line, "write", array, elements, thread)
+        tracking.look_shared(m, line, "write", array, elements, thread)
         inside, flat = _in_matrix(found, row, column)
         source = found.array
         if source.shadow is not None and inside.any():
-            track_boxes(m, line, "read", source, flat[inside], thread)
+            tracking.track_boxes(m, line, "read", source, flat[inside], thread)
         array.buffer[0, elements] = np.where(inside, source.buffer[flat], source.dtype.type(0))
         operation = Operation("copy", line, thread, barrier.until)
         held = under_way.held(array)
@@ -319,10 +316,10 @@ def _store(
     under_way.check(m, line, "read", array, firsts, units, who)
     m.copies.check_all(m, line, "read", array, elements, thread)
     under_way.check_fenced(m, instruction, array, elements, lanes, line)
-    look_shared(m, line, "read", array, elements, thread)
+    tracking.look_shared(m, line, "read", array, elements, thread)
     inside, flat = _in_matrix(found, row, column)
     if inside.any():
-        track_boxes(m, line, "write", found.array, flat[inside], thread)
+        tracking.track_boxes(m, line, "write", found.array, flat[inside], thread)
     found.array.buffer[flat[inside]] = array.buffer[0, elements[inside]]
     source, batch = under_way.source(("stores", thread)), int(under_way.stored[thread])
     until = f"group {batch} of the stores of thread {thread} has been read"
@@ -336,7 +333,7 @@ def _store(
 def _box(
     m: BuiltinBatch, array: Array, found: TensorMap, at: int, thread: int, line: int, op: str
 ) -> np.ndarray | None:
-    """The elements of a box from `at` on, row by row; None where it does not fit."""
+    """Return the elements of a box from `at` on, row by row; None where it does not fit."""
     columns, lanes = ROW // array.itemsize, m.lanes.thread == thread
     if at * array.itemsize % PATTERN:
         text = f"thread {{thread}} copies {'to' if op == 'write' else 'from'} byte "

@@ -11,8 +11,6 @@ What threads do themselves is told in the same way: it is over for those who kno
 Source: PTX ISA 9.0, sections "Asynchronous copy", "Asynchronous Operations" and "Async proxy".
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -25,7 +23,6 @@ from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.tracking import track_shared
 from gemmlab.simt.numbers.lanes import Lanes, Mask, both, without
-from gemmlab.simt.races.hazards import Touch
 from gemmlab.simt.races.release import Releases
 
 UNIT = 16  # bytes: the least that the TMA copies or `wgmma` multiplies
@@ -36,7 +33,7 @@ VERBS = {"read": "reads", "write": "writes", "atomic": "updates", "copy": "overw
 
 
 def memory_of(array: Array) -> np.ndarray:
-    """The memory that an array is a view of, (blocks, …)."""
+    """Return the memory that an array is a view of, (blocks, …)."""
     return array.buffer if array.buffer.base is None else array.buffer.base
 
 
@@ -102,7 +99,7 @@ class UnderWay:
     # Moments, and who knows of them
 
     def source(self, name: Hashable) -> int:
-        """The column of what has moments besides threads: an mbarrier, or a warpgroup."""
+        """Return the column of what has moments besides threads: an mbarrier, or a warpgroup."""
         if name not in self.sources:
             self.sources[name] = self.lanes.threads + len(self.sources)
             if self.sources[name] == self.known.shape[1]:
@@ -143,7 +140,7 @@ class UnderWay:
     # Memory
 
     def held(self, array: Array) -> Held:
-        """The operations that touch the memory of which an array is a view."""
+        """Return the operations that touch the memory of which an array is a view."""
         memory = memory_of(array)
         if id(memory) not in self.memories:
             units = -(-memory.nbytes // UNIT)
@@ -221,14 +218,10 @@ class UnderWay:
         self, m: MemoryBatch, kind: str, line: int, op: str, place: Any, text: str, thread: int,
         found: Operation,
     ) -> None:  # fmt: skip
-        other = self.touch_of(m, found)
+        lane = int(self.lanes.blocks[0, 0]), found.thread
+        other = m.findings.touch(found.op, found.line, lane)
         lanes = self.lanes.thread == thread
         m.findings.hazard(kind, line, lanes, text, element=place, op=op, against=other)
-
-    def touch_of(self, m: MemoryBatch, operation: Operation) -> Touch:
-        """A hazard shows an operation as this touch of an element."""
-        lane = int(self.lanes.blocks[0, 0]), operation.thread
-        return m.findings.touch(operation.op, operation.line, lane)
 
     # Registers
 
@@ -250,7 +243,7 @@ class UnderWay:
 
 
 def parts_of(elements: np.ndarray, itemsize: int) -> np.ndarray:
-    """The parts of each element, (elements, parts)."""
+    """Return the parts of each element, (elements, parts)."""
     return elements[:, None] * itemsize // PART + np.arange(max(1, itemsize // PART))
 
 

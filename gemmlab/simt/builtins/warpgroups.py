@@ -1,16 +1,13 @@
 """Matrix instructions of warpgroups, `wgmma`, and what moves registers between them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from gemmlab.formats import BY_PTX, from_memory
 from gemmlab.instructions.fragments import layout
-from gemmlab.instructions.instruction import Instruction, Matrix, Registers
+from gemmlab.instructions.instruction import Instruction, Matrix, Registers, halves
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
-from gemmlab.instructions.words import halves
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt.builtins.batch import BuiltinBatch
@@ -26,7 +23,7 @@ STEP = 8  # registers, of which those of a thread are a multiple
 
 
 def _whole_warpgroups(m: BuiltinBatch, name: str, line: int) -> list[int]:
-    """The warpgroups that run; a hazard for each of which lanes are missing."""
+    """Return the warpgroups that run; a hazard for each of which lanes are missing."""
     on, present = m.lanes.full(m.masks[-1])[0], m.lanes.full(m.lanes.present)[0]
     groups, m.under_way.undivided = [], True
     for first in range(0, m.lanes.threads, WARPGROUP):
@@ -102,7 +99,7 @@ def _check_accumulator(m: BuiltinBatch, d: Array, group: int, kept: bool, line: 
 
 
 def _fragments(m: BuiltinBatch, given: tuple, threads: np.ndarray) -> np.ndarray:
-    """The elements of an operand in registers, (64, 16)."""
+    """Return the elements of an operand in registers, (64, 16)."""
     words = np.stack([m.lanes.spread(word)[0, threads] for word in given], axis=-1)
     row, column = layout("m16n8k16", "A").element(threads[:, None] % WARP, np.arange(8))
     found = np.zeros((ROWS, K), np.float16)
@@ -115,7 +112,7 @@ def _matrix(
     m: BuiltinBatch, instruction: Instruction, operand: Matrix, array: Array, index: list,
     threads: np.ndarray, number: int, line: int,
 ) -> np.ndarray:  # fmt: skip
-    """The elements of an operand in shared memory, (rows, 16), checked."""
+    """Return the elements of an operand in shared memory, (rows, 16), checked."""
     values = [m.lanes.spread(part)[0, threads] for part in index]
     lanes = m.lanes.thread == int(threads[0])
     if any((part != part[0]).any() for part in values):

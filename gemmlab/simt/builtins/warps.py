@@ -1,7 +1,5 @@
 """Lanes of a warp vote, match and shuffle together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -96,26 +94,26 @@ def check_predicate(name: str, predicate: Any, kinds: str) -> None:
 
 
 def _vote(m: Batch, name: str, mask: Any, predicate: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The lanes that take part, and those for which `predicate` holds, (blocks, warps, 32)."""
+    """Give the lanes that take part, and those for which `predicate` holds, (blocks, warps, 32)."""
     check_predicate(name, predicate, "biu")
     on = taking_part(m, mask, name, "inst_vote")
     return on, m.lanes.in_warps(np.not_equal(predicate, 0))
 
 
 def all_sync(m: Batch, mask: Any, predicate: Any) -> Any:
-    """Whether `predicate` holds in all lanes that take part."""
+    """Say whether `predicate` holds in all lanes that take part."""
     on, yes = _vote(m, "all_sync", mask, predicate)
     return m.lanes.of_warps((yes | ~on).all(axis=-1, keepdims=True))
 
 
 def any_sync(m: Batch, mask: Any, predicate: Any) -> Any:
-    """Whether `predicate` holds in any lane that takes part."""
+    """Say whether `predicate` holds in any lane that takes part."""
     on, yes = _vote(m, "any_sync", mask, predicate)
     return m.lanes.of_warps((yes & on).any(axis=-1, keepdims=True))
 
 
 def eq_sync(m: Batch, mask: Any, predicate: Any) -> Any:
-    """Whether `predicate` is the same in all lanes that take part."""
+    """Say whether `predicate` is the same in all lanes that take part."""
     on, yes = _vote(m, "eq_sync", mask, predicate)
     same = (yes | ~on).all(axis=-1, keepdims=True) | ~(yes & on).any(axis=-1, keepdims=True)
     return m.lanes.of_warps(same)
@@ -127,13 +125,13 @@ def _ballot(lanes: np.ndarray) -> np.ndarray:
 
 
 def ballot_sync(m: Batch, mask: Any, predicate: Any) -> Any:
-    """A bit for each lane that takes part and for which `predicate` holds."""
+    """Return a bit for each lane that takes part and for which `predicate` holds."""
     on, yes = _vote(m, "ballot_sync", mask, predicate)
     return m.lanes.of_warps(_ballot(yes & on).astype(np.int32))
 
 
 def match_any_sync(m: Batch, mask: Any, value: Any) -> Any:
-    """A bit for each lane that takes part and has the same value."""
+    """Return a bit for each lane that takes part and has the same value."""
     on = taking_part(m, mask, "match_any_sync", "inst_vote")
     values = m.lanes.in_warps(value)
     same = (values[..., :, None] == values[..., None, :]) & on[..., None, :]
@@ -141,7 +139,7 @@ def match_any_sync(m: Batch, mask: Any, value: Any) -> Any:
 
 
 def match_all_sync(m: Batch, mask: Any, value: Any) -> tuple:
-    """The lanes that take part, or 0, and whether all of them have the same value."""
+    """Return the lanes that take part, or 0, and whether all of them have the same value."""
     on = taking_part(m, mask, "match_all_sync", "inst_vote")
     values = m.lanes.in_warps(value)
     first = np.take_along_axis(values, on.argmax(axis=-1)[..., None], axis=-1)
@@ -151,10 +149,10 @@ def match_all_sync(m: Batch, mask: Any, value: Any) -> tuple:
 
 
 def lanemask_lt(m: Batch) -> Any:
-    """A bit for each lane of the warp with a smaller number."""
+    """Return a bit for each lane of the warp with a smaller number."""
     return ((np.int64(1) << m.lanes.thread % WARP) - 1).astype(np.uint32)
 
 
 def activemask(m: Batch) -> Any:
-    """A bit for each active lane of the warp."""
+    """Return a bit for each active lane of the warp."""
     return m.lanes.of_warps(_ballot(m.lanes.in_warps(m.lanes.full(m.masks[-1]))))

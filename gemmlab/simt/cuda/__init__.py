@@ -3,8 +3,7 @@
     names          what means something in kernels
     kernels        jit, kernels and device functions, launches and who watches them
     arrays         memory of the device and of the host
-    streams        streams, events, times
-    devices        the GPU that is simulated
+    devices        the GPU that is simulated, its streams, events and times
     vectorizers    reduce, vectorize: kernels made of a function
     choice         which `cuda` a program gets that asks gemmlab for one
 
@@ -12,108 +11,21 @@ Numba knows the names, too: it compiles a kernel that is written with them as if
 with its own, so that one source serves both.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
-from gemmlab.simt.cuda.arrays import (
-    as_cuda_array,
-    device_array,
-    device_array_like,
-    is_cuda_array,
-    managed_array,
-    mapped,
-    mapped_array,
-    mapped_array_like,
-    pinned,
-    pinned_array,
-    pinned_array_like,
-    to_device,
-)
-from gemmlab.simt.cuda.devices import (
-    close,
-    current_context,
-    defer_cleanup,
-    detect,
-    get_current_device,
-    gpus,
-    is_available,
-    is_bfloat16_supported,
-    is_float16_supported,
-    is_supported_version,
-    list_devices,
-    require_context,
-    select_device,
-)
-from gemmlab.simt.cuda.kernels import In, InOut, Out, declare_device, jit
+from gemmlab.simt.cuda import arrays, devices, kernels, vectorizers
+from gemmlab.simt.cuda.arrays import *
+from gemmlab.simt.cuda.devices import *
+from gemmlab.simt.cuda.kernels import *
 from gemmlab.simt.cuda.names import NAMES
-from gemmlab.simt.cuda.streams import (
-    default_stream,
-    event,
-    event_elapsed_time,
-    external_stream,
-    legacy_default_stream,
-    per_thread_default_stream,
-    profile_start,
-    profile_stop,
-    profiling,
-    stream,
-    synchronize,
-)
-from gemmlab.simt.cuda.vectorizers import Reduce, guvectorize, reduce, vectorize
+from gemmlab.simt.cuda.vectorizers import *
 from gemmlab.simt.numbers import types
 from gemmlab.simt.syntax.names import numba_namespace
 
 globals().update(NAMES)
 
-__all__ = [
-    "In",
-    "InOut",
-    "Out",
-    "Reduce",
-    "as_cuda_array",
-    "close",
-    "current_context",
-    "declare_device",
-    "default_stream",
-    "defer_cleanup",
-    "detect",
-    "device_array",
-    "device_array_like",
-    "event",
-    "event_elapsed_time",
-    "external_stream",
-    "get_current_device",
-    "gpus",
-    "guvectorize",
-    "is_available",
-    "is_bfloat16_supported",
-    "is_cuda_array",
-    "is_float16_supported",
-    "is_supported_version",
-    "jit",
-    "legacy_default_stream",
-    "list_devices",
-    "managed_array",
-    "mapped",
-    "mapped_array",
-    "mapped_array_like",
-    "per_thread_default_stream",
-    "pinned",
-    "pinned_array",
-    "pinned_array_like",
-    "profile_start",
-    "profile_stop",
-    "profiling",
-    "reduce",
-    "require_context",
-    "select_device",
-    "stream",
-    "synchronize",
-    "to_device",
-    "types",
-    "vectorize",
-]
+# Each module lists in its own __all__ what programs call.
+__all__ = ["types", *arrays.__all__, *devices.__all__, *kernels.__all__, *vectorizers.__all__]
 
 REFUSED = {  # names of `numba.cuda` that have no meaning here -> what to do instead
     **dict.fromkeys(
@@ -127,7 +39,7 @@ REFUSED = {  # names of `numba.cuda` that have no meaning here -> what to do ins
 
 
 def __getattr__(name: str) -> Any:
-    """The type by which Numba knows this module in a kernel; a reason for what is missing."""
+    """Give the type by which Numba knows this module in a kernel; a reason for what is missing."""
     if name == "_numba_type_":
         return numba_namespace()
     why = f": {REFUSED[name]}" if name in REFUSED else ""

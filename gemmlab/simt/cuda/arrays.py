@@ -1,12 +1,16 @@
 """Arrays of the simulated GPU and of the host, as programs of Numba-CUDA make and copy them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+__all__ = [
+    "as_cuda_array", "device_array", "device_array_like", "is_cuda_array", "managed_array",
+    "mapped", "mapped_array", "mapped_array_like", "pinned", "pinned_array", "pinned_array_like",
+    "to_device",
+]  # fmt: skip
 
 CONTIGUOUS = "make it contiguous first, with np.ascontiguousarray(array)"
 
@@ -73,16 +77,16 @@ class DeviceArray(Copies, np.ndarray):
         self[key] = value
 
     def getitem(self, item: Any, stream: Any = 0) -> Any:
-        """An element or a slice, as `array[item]` is."""
+        """Return an element or a slice, as `array[item]` is."""
         return self[item]
 
     def _with(self, result: Any, same: Any) -> Any:
-        """`result`, a view of this array, with the `same` view of what is unwritten."""
+        """Return `result`, a view of this array, with the `same` view of what is unwritten."""
         if isinstance(result, DeviceArray) and self.unwritten is not None:
             result.unwritten = same(self.unwritten)
         return result
 
-    def reshape(self, *shape: Any, order: str = "C") -> DeviceArray:
+    def reshape(self, *shape: Any, order: str = "C") -> Self:
         """The memory is seen in another shape; NotImplementedError where that takes a copy."""
         result = self._with(super().reshape(*shape, order=order),
                             lambda a: a.reshape(*shape, order=order))  # fmt: skip
@@ -90,16 +94,16 @@ class DeviceArray(Copies, np.ndarray):
             raise NotImplementedError("this shape needs a copy; copy_to_host() first")
         return result
 
-    def ravel(self, order: str = "C", stream: Any = 0) -> DeviceArray:
+    def ravel(self, order: str = "C", stream: Any = 0) -> Self:
         """The memory is seen in one dimension; NotImplementedError where that takes a copy."""
         return self.reshape(-1, order=order)
 
-    def squeeze(self, axis: Any = None, stream: Any = 0) -> DeviceArray:
+    def squeeze(self, axis: Any = None, stream: Any = 0) -> Self:
         """The memory is seen without dimensions of 1."""
         return self._with(super().squeeze(axis), lambda a: a.squeeze(axis))
 
-    def transpose(self, axes: Any = None) -> DeviceArray:
-        """A copy with rows and columns swapped, of a matrix alone, as of Numba's."""
+    def transpose(self, axes: Any = None) -> Self:
+        """Return a copy with rows and columns swapped, of a matrix alone, as of Numba's."""
         if axes is not None and tuple(axes) == tuple(range(self.ndim)):
             return self
         if self.ndim != 2:
@@ -109,11 +113,10 @@ class DeviceArray(Copies, np.ndarray):
         return result
 
     @property
-    def T(self) -> DeviceArray:
-        """A copy with rows and columns swapped."""
+    def T(self) -> Self:
         return self.transpose()
 
-    def split(self, section: int, stream: Any = 0) -> Iterator[DeviceArray]:
+    def split(self, section: int, stream: Any = 0) -> Iterator[Self]:
         """Views of `section` elements each, the last one perhaps shorter."""
         if self.ndim != 1:
             raise ValueError(f"an array of {self.ndim} dimensions cannot be split; ravel() it")
@@ -176,7 +179,7 @@ def _check_index(index: Any) -> None:
 
 
 def _elements(index: Any) -> Any:
-    """The elements of an index: all of them where it is the name of a field."""
+    """Return the elements of an index: all of them where it is the name of a field."""
     return Ellipsis if isinstance(index, str) else index
 
 
@@ -190,7 +193,7 @@ def check_contiguous(array: np.ndarray) -> None:
 
 
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: Any = None) -> DeviceArray:
-    """A copy of an array, in `to` where that is given; ValueError unless it is contiguous."""
+    """Give a copy of an array, in `to` where that is given; ValueError unless it is contiguous."""
     array = np.asanyarray(obj)
     if not isinstance(array, DeviceArray):
         check_contiguous(array)
@@ -229,12 +232,12 @@ def _unwritten_array(shape: Any, dtype: Any, order: str, strides: Any = None) ->
 def device_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
 ) -> DeviceArray:
-    """An array that nobody has written: its floats are NaN."""
+    """Return an array that nobody has written: its floats are NaN."""
     return _unwritten_array(shape, dtype, order, strides)
 
 
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceArray:
-    """An array that nobody has written, of the shape and the type of another one."""
+    """Return an array that nobody has written, of the shape and the type of another one."""
     return _unwritten_array(ary.shape, ary.dtype, "F" if _by_columns(ary) else "C")
 
 
@@ -242,12 +245,12 @@ def mapped_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0,
     portable: bool = False, wc: bool = False,
 ) -> SharedArray:  # fmt: skip
-    """An array of the host that kernels use in place; its floats are NaN."""
+    """Return an array of the host that kernels use in place; its floats are NaN."""
     return _fresh(shape, dtype, order, strides).view(SharedArray)
 
 
 def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: bool = False) -> Any:
-    """The same of the shape and the type of another one."""
+    """Return an array as `mapped_array` does, of the shape and the type of another one."""
     return mapped_array(ary.shape, ary.dtype, order="F" if _by_columns(ary) else "C")
 
 
@@ -255,19 +258,19 @@ def managed_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0,
     attach_global: bool = True,
 ) -> SharedArray:  # fmt: skip
-    """An array that host and kernels both use; its floats are NaN."""
+    """Return an array that host and kernels both use; its floats are NaN."""
     return _fresh(shape, dtype, order, strides).view(SharedArray)
 
 
 def pinned_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C"
 ) -> np.ndarray:
-    """An array of the host, which a GPU would copy faster; its floats are NaN."""
+    """Return an array of the host, which a GPU would copy faster; its floats are NaN."""
     return _fresh(shape, dtype, order, strides)
 
 
 def pinned_array_like(ary: Any) -> np.ndarray:
-    """The same of the shape and the type of another one."""
+    """Return an array as `pinned_array` does, of the shape and the type of another one."""
     return pinned_array(ary.shape, ary.dtype, order="F" if _by_columns(ary) else "C")
 
 
@@ -285,12 +288,12 @@ def mapped(*arylist: np.ndarray, **options: Any) -> Iterator[Any]:
 
 
 def is_cuda_array(obj: Any) -> bool:
-    """Whether `obj` is an array of a GPU, which here is the simulated one."""
+    """Say whether `obj` is an array of a GPU, which here is the simulated one."""
     return isinstance(obj, DeviceArray)
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """An array of the simulated GPU as it is; TypeError for those of other libraries' GPUs."""
+    """Give an array of the simulated GPU as it is; TypeError for those of other libraries' GPUs."""
     if not is_cuda_array(obj):
         raise TypeError(f"a {type(obj).__name__} is no array of the simulated GPU; use to_device")
     return obj

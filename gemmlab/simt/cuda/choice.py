@@ -1,7 +1,5 @@
 """A program that asks gemmlab for `cuda` gets Numba's where a GPU works, else the stand-in."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 

@@ -1,16 +1,27 @@
-"""The GPU that is simulated, as a program asks for it: its limits, its memory, its context."""
+"""The GPU that is simulated, as a program asks for it: its limits, memory, context and streams.
 
-from __future__ import annotations
+Everything asked of a stream is done at once.
+"""
 
-from collections.abc import Iterator
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from gemmlab.device import RECORDED
 from gemmlab.device import Device as DeviceFile
 from gemmlab.device import device as device_called
 from gemmlab.simt.launch import MAX_GRID, MAX_Z
+
+__all__ = [
+    "close", "current_context", "default_stream", "defer_cleanup", "detect", "event",
+    "event_elapsed_time", "external_stream", "get_current_device", "gpus", "is_available",
+    "is_bfloat16_supported", "is_float16_supported", "is_supported_version",
+    "legacy_default_stream", "list_devices", "per_thread_default_stream", "profile_start",
+    "profile_stop", "profiling", "require_context", "select_device", "stream", "synchronize",
+]  # fmt: skip
 
 # Attributes by the CUDA Driver API's names -> from the numbers of a device's file.
 ATTRIBUTES = {
@@ -71,7 +82,7 @@ class Device:
     def reset(self) -> None:
         """Forget what the GPU holds, which here is nothing."""
 
-    def __enter__(self) -> Device:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -89,7 +100,7 @@ class Context:
         return current_device()
 
     def get_memory_info(self) -> MemoryInfo:
-        """The memory of the GPU's data sheet, all of it free: arrays are in the host's."""
+        """Return the memory of the GPU's data sheet, all of it free: arrays are in the host's."""
         total = self.device.simulated.dram_bytes
         return MemoryInfo(total, total)
 
@@ -130,7 +141,7 @@ _context = Context()
 
 @cache
 def current_device() -> Device:
-    """The simulated GPU, whose numbers are those of the GPU that gemmlab has recorded."""
+    """Return the simulated GPU, whose numbers are those of the GPU that gemmlab has recorded."""
     return Device(device_called(RECORDED))
 
 
@@ -150,27 +161,27 @@ def list_devices() -> Devices:
 
 
 def current_context(devnum: int | None = None) -> Context:
-    """The context of the simulated GPU."""
+    """Return the context of the simulated GPU."""
     return _context
 
 
 def is_available() -> bool:
-    """Whether kernels run: they do, on the simulator."""
+    """Say whether kernels run: they do, on the simulator."""
     return True
 
 
 def is_supported_version() -> bool:
-    """Whether the CUDA Toolkit is one that works; none is needed."""
+    """Say whether the CUDA Toolkit is one that works; none is needed."""
     return True
 
 
 def is_float16_supported() -> bool:
-    """Whether kernels can compute with float16."""
+    """Say whether kernels can compute with float16."""
     return True
 
 
 def is_bfloat16_supported() -> bool:
-    """Whether kernels can compute with bfloat16: not on the simulator."""
+    """Say whether kernels can compute with bfloat16: not on the simulator."""
     return False
 
 
@@ -194,5 +205,113 @@ def defer_cleanup() -> Iterator[None]:
 
 
 def require_context(function: Any) -> Any:
-    """A function that needs a context, which there always is."""
+    """Return a function that needs a context, which there always is."""
     return function
+
+
+class SimulatedTimeWarning(UserWarning):
+    """A time was asked for that is this computer's, not a GPU's."""
+
+
+class Stream:
+    """A queue of launches and copies, which are done at once here: there is nothing to wait for."""
+
+    def synchronize(self) -> None:
+        """Wait for what was asked of the stream."""
+
+    @contextmanager
+    def auto_synchronize(self) -> Iterator[Self]:
+        """The stream, to be waited for at the end of the body."""
+        yield self
+
+    def add_callback(self, callback: Callable, arg: Any = None) -> None:
+        """Call `callback(stream, status, arg)` when what was asked is done, which is now."""
+        callback(self, 0, arg)
+
+    def __repr__(self) -> str:
+        return "<simulated CUDA stream>"
+
+
+class Event:
+    """A moment of a stream. What is between two of them is the time of this computer."""
+
+    def __init__(self, timing: bool = True) -> None:
+        self.timing = timing
+        self.moment: float | None = None
+
+    def record(self, stream: Any = 0) -> None:
+        """Keep this moment."""
+        self.moment = time.perf_counter()
+
+    def query(self) -> bool:
+        """Say whether what was asked before it is done, as it always is."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for what was asked before it."""
+
+    def wait(self, stream: Any = 0) -> None:
+        """Let a stream wait for it."""
+
+    def elapsed_time(self, evtend: Self) -> float:
+        """Time from this event to another one [ms]; see `event_elapsed_time`."""
+        return event_elapsed_time(self, evtend)
+
+
+def stream() -> Stream:
+    """Return a new stream."""
+    return Stream()
+
+
+def default_stream() -> Stream:
+    """Return the stream of launches that name none."""
+    return Stream()
+
+
+legacy_default_stream = per_thread_default_stream = default_stream
+
+
+def external_stream(ptr: int) -> Stream:
+    """Return a stream of another library."""
+    return Stream()
+
+
+def event(timing: bool = True) -> Event:
+    """Return a new event."""
+    return Event(timing)
+
+
+def event_elapsed_time(evtstart: Event, evtend: Event) -> float:
+    """Time that this computer took to simulate what lies between two events [ms].
+
+    It says nothing about a GPU, and a SimulatedTimeWarning says so. Raises ValueError for events
+    that were not recorded, or that keep no time.
+    """
+    for one in (evtstart, evtend):
+        if not one.timing or one.moment is None:
+            raise ValueError("an event has no time; make it with timing=True and record() it")
+    warnings.warn(
+        "this is the time that the simulation took on this computer, and not a GPU's; "
+        "gemmlab.predict says how long a GPU would need",
+        SimulatedTimeWarning,
+        stacklevel=2,
+    )
+    return 1e3 * (evtend.moment - evtstart.moment)
+
+
+def synchronize() -> None:
+    """Wait for the simulated GPU, which has always finished."""
+
+
+def profile_start() -> None:
+    """Begin what a profiler is to see; none looks at a simulated GPU."""
+
+
+def profile_stop() -> None:
+    """End what a profiler is to see."""
+
+
+@contextmanager
+def profiling() -> Iterator[None]:
+    """A profiler is to see the body; none looks at a simulated GPU."""
+    yield

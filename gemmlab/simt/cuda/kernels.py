@@ -1,10 +1,14 @@
-"""Kernels and device functions as programs define and launch them, and who watches launches."""
+"""Kernels and device functions as programs define and launch them, and who watches launches.
+
+A kernel may be declared for types, as in ``cuda.jit("void(float32[:], int32)")``.
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,12 +16,103 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.model.occupancy import resident_blocks
-from gemmlab.simt.cuda.arrays import DeviceArray, check_contiguous
-from gemmlab.simt.cuda.devices import current_device
-from gemmlab.simt.cuda.signatures import Argument, converted, declared, type_of
-from gemmlab.simt.cuda.streams import Stream
+from gemmlab.simt.cuda import arrays, devices
 from gemmlab.simt.launch import simulate
+from gemmlab.simt.numbers.types import TYPES
+from gemmlab.simt.numbers.values import number
 from gemmlab.simt.report.report import Report
+
+__all__ = ["In", "InOut", "Out", "declare_device", "jit"]
+
+_ARRAY = re.compile(r"(?:unaligned )?[Aa]rray\((.+), (\d+)d?,.*\)")
+
+
+class Argument(NamedTuple):
+    """The type of an argument: of a number where `ndim` is 0, else of an array's elements.
+
+    dtype : None for what is no number: a tuple; a record, in a signature, for any record
+    """
+
+    dtype: np.dtype | None
+    ndim: int
+
+    def __str__(self) -> str:
+        name = "object" if self.dtype is None else self.dtype.name
+        return f"{name}[{', '.join(':' * self.ndim)}]" if self.ndim else name
+
+
+def declared(given: Any) -> list[tuple[Argument, ...]]:
+    """Give the signatures of `given`: text, types of Numba or of the stand-in, or a list of these.
+
+    Raises TypeError for anything else.
+
+    >>> declared("void(float32[:, :], int32)")
+    [(Argument(dtype=dtype('float32'), ndim=2), Argument(dtype=dtype('int32'), ndim=0))]
+    """
+    if isinstance(given, list):
+        return [signature for one in given for signature in declared(one)]
+    if isinstance(given, str):
+        try:
+            given = eval(given, {"__builtins__": {}}, dict(TYPES))
+        except Exception as error:
+            raise TypeError(
+                f"{given!r} is no signature ({error}); write it as 'void(float32[:], int32)'"
+            ) from None
+    types = given if isinstance(given, tuple) else getattr(given, "args", None)
+    if not isinstance(types, tuple):
+        raise TypeError(f"{given!r} is no signature; write void(float32[:], int32)")
+    return [tuple(map(_argument, types))]
+
+
+def _argument(declaration: Any) -> Argument:
+    """One type of a signature; Numba's own are read by their text, which needs no Numba."""
+    text = str(declaration)
+    array = _ARRAY.fullmatch(text)
+    name, ndim = (array[1], int(array[2])) if array else (text, 0)
+    name = "boolean" if name == "bool" else name
+    return Argument(TYPES[name].dtype if name in TYPES else None, ndim)
+
+
+def type_of(value: Any) -> Argument:
+    """Return the type of an argument as it is given."""
+    if isinstance(value, np.ndarray):
+        return Argument(value.dtype, value.ndim)
+    try:
+        return Argument(number(value).dtype, 0)
+    except TypeError:
+        return Argument(None, 0)
+
+
+def converted(
+    name: str, signatures: Sequence[tuple[Argument, ...]], args: tuple
+) -> tuple[Any, ...]:
+    """Give `args` as a kernel with these signatures takes them: numbers become those of its types.
+
+    Raises TypeError where no signature has arrays like these, as Numba does, which compiles for
+    no other types once some are declared.
+    """
+    given = tuple(map(type_of, args))
+    for signature in sorted(signatures, key=lambda s: s != given):
+        if len(signature) == len(args) and all(map(_takes, signature, given)):
+            return tuple(map(_convert, signature, args))
+    known = " or ".join(f"({', '.join(map(str, s))})" for s in signatures)
+    raise TypeError(
+        f"{name} takes {known}, as its signature says, not ({', '.join(map(str, given))}); "
+        "convert the arrays, or leave the signature out"
+    )
+
+
+def _takes(declaration: Argument, given: Argument) -> bool:
+    of_numbers = given.dtype is not None and given.dtype.names is None
+    if declaration.dtype is None:  # which NumPy takes for float64
+        return not of_numbers and declaration.ndim == given.ndim
+    return declaration == given or (of_numbers and declaration.ndim == given.ndim == 0)
+
+
+def _convert(declaration: Argument, value: Any) -> Any:
+    if declaration.ndim or declaration.dtype is None:
+        return value
+    return np.asarray(value).astype(declaration.dtype)[()]
 
 
 class Call(NamedTuple):
@@ -92,7 +187,7 @@ class Compiled:
         What its registers and its shared arrays of a fixed size take is not known here: a GPU may
         hold fewer.
         """
-        gpu, threads = current_device().simulated, int(np.prod(blockdim))
+        gpu, threads = devices.current_device().simulated, int(np.prod(blockdim))
         return gpu.sms * resident_blocks(gpu, threads, dynsmemsize)
 
     def __getattr__(self, name: str) -> Any:
@@ -201,7 +296,7 @@ class SimulatedKernel:
         self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
     ) -> Callable:
         """Configure a launch as kernel[griddim, blockdim, stream, sharedmem] does."""
-        if not (stream is None or isinstance(stream, Stream) or stream == 0):
+        if not (stream is None or isinstance(stream, devices.Stream) or stream == 0):
             raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
 
         def run(*args: object) -> Report:
@@ -218,8 +313,8 @@ class SimulatedKernel:
         """A launch hands over these values: arrays of `In`, `Out`, `InOut`, declared numbers."""
         values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
         for value in values:
-            if isinstance(value, np.ndarray) and not isinstance(value, DeviceArray):
-                check_contiguous(value)
+            if isinstance(value, np.ndarray) and not isinstance(value, arrays.DeviceArray):
+                arrays.check_contiguous(value)
         return converted(self.__name__, self.declared, values) if self.declared else tuple(values)
 
     def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
@@ -232,7 +327,7 @@ class SimulatedKernel:
         return self[-(-ntasks // threads), threads, stream, sharedmem]
 
     def specialize(self, *args: Any) -> SimulatedKernel:
-        """The kernel for arguments of these types alone."""
+        """Return the kernel for arguments of these types alone."""
         if self.specialized:
             raise RuntimeError(f"{self.__name__} is specialized already")
         only = SimulatedKernel(self.py_func, self.targetoptions, [tuple(map(type_of, args))])
@@ -267,7 +362,6 @@ class Transfer:
         self.value = value
 
     def handed_over(self) -> Any:
-        """The array that the kernel works with."""
         return self.value
 
 

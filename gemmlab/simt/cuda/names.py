@@ -1,7 +1,5 @@
 """The names that mean something in kernels, and those of number types."""
 
-from __future__ import annotations
-
 from gemmlab.simt.numbers.types import TYPES
 from gemmlab.simt.syntax.names import stand_in_names
 

@@ -5,8 +5,6 @@ and S. Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47(4),
 `numba.cuda.random`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -96,7 +94,7 @@ def init_xoroshiro128p_states(
 
 
 def _mixed(seed: int) -> np.uint64:
-    """The first output of the generator SplitMix64."""
+    """Return the first output of the generator SplitMix64."""
     mask = 2**64 - 1
     z = (int(seed) + 0x9E3779B97F4A7C15) & mask
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
@@ -105,7 +103,7 @@ def _mixed(seed: int) -> np.uint64:
 
 
 def _bit(i: int) -> list[np.uint64]:
-    """The state whose only bit is the i-th."""
+    """Return the state whose only bit is the i-th."""
     return [np.uint64(1 << i if i < 64 else 0), np.uint64(1 << (i - 64) if i >= 64 else 0)]
 
 
@@ -129,7 +127,7 @@ def _rotated(x: np.ndarray, by: int) -> np.ndarray:
 
 
 def _moved(states: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Each state, (n, 2), times a matrix of bits: the sum of what its bits become."""
+    """Return each state, (n, 2), times a matrix of bits: the sum of what its bits become."""
     total = np.zeros_like(states)
     for i, column in enumerate(matrix):
         bit = states[:, i // 64] >> np.uint64(i % 64) & np.uint64(1)

@@ -12,9 +12,10 @@ import numpy as np
 
 from gemmlab.simt.cuda import names as cuda
 from gemmlab.simt.cuda.arrays import DeviceArray, device_array
-from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, jit
-from gemmlab.simt.cuda.signatures import declared
+from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, jit
 from gemmlab.simt.numbers.types import TYPES
+
+__all__ = ["Reduce", "guvectorize", "reduce", "vectorize"]
 
 TEXT = """\
 def {name}({parameters}, out):
@@ -37,7 +38,7 @@ class Vectorized:
         self.kernel = self._kernel()
 
     def _kernel(self) -> SimulatedKernel:
-        """The kernel, with a text of its own where `inspect` finds it."""
+        """Return the kernel, with a text of its own where `inspect` finds it."""
         names = [f"x{i}" for i in range(self.nin)]
         text = TEXT.format(
             name=f"vectorized_{self.__name__.strip('<>')}",
@@ -52,7 +53,7 @@ class Vectorized:
         return jit(kernel)
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = 0) -> Any:
-        """The result for arrays or numbers: on the device if an argument is."""
+        """Return the result for arrays or numbers: on the device if an argument is."""
         if len(args) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} arguments, not {len(args)}")
         given = [np.asarray(a) for a in args]
@@ -92,7 +93,7 @@ def vectorize(ftylist_or_function: Any = (), target: str = "cuda", **options: An
 
 
 def _types(signature: Any) -> tuple[tuple, np.dtype]:
-    """The types of arguments and of the result; TypeError for a signature without a result."""
+    """Give the types of arguments and of the result; TypeError for a signature without a result."""
     [arguments] = declared(signature)
     made = (
         eval(signature, {"__builtins__": {}}, dict(TYPES)) if isinstance(signature, str) else None
@@ -128,7 +129,7 @@ class Reduce:
     def __call__(
         self, arr: Any, size: int | None = None, res: Any = None, init: Any = 0, stream: Any = 0
     ) -> Any:
-        """The reduction of the first `size` elements of `arr`, and of `init`.
+        """Return the reduction of the first `size` elements of `arr`, and of `init`.
 
         In the first element of `res`, where that is given. Raises TypeError for an array that has
         not one dimension.
@@ -157,7 +158,7 @@ reduce = Reduce
 
 @cache
 def _kernel(function: DeviceFunction, number: type) -> SimulatedKernel:
-    """The kernel that reduces to one partial result a block."""
+    """Return the kernel that reduces to one partial result a block."""
 
     @jit
     def reduce_blocks(values, partials, init, last):

@@ -3,25 +3,20 @@
 A variable differs between lanes after an assignment by some of them.
 """
 
-from __future__ import annotations
-
 import inspect
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from gemmlab.model.counters import Counters
-from gemmlab.simt.builtins import functions
+from gemmlab.simt.builtins import functions, warps
 from gemmlab.simt.builtins.batch import BuiltinBatch
-from gemmlab.simt.builtins.warps import Offered
-from gemmlab.simt.memory.array import Array, Records
-from gemmlab.simt.memory.choice import Choice, merged
-from gemmlab.simt.numbers import values
+from gemmlab.simt.memory.array import Array, Choice, Records, merged
+from gemmlab.simt.numbers import overflow, values
 from gemmlab.simt.numbers.lanes import Mask, Masks, either, without
-from gemmlab.simt.numbers.overflow import Wrapped
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.syntax.source import Source, unsupported
 
@@ -45,7 +40,7 @@ class Frame:
     depth: int
     function: Callable | None = None
     place: tuple = ()
-    outer: Frame | None = None
+    outer: Self | None = None
     value: Any = None
     counters: dict[int, Counters] = field(default_factory=dict)
     only: dict[str, Mask] = field(default_factory=dict)
@@ -64,7 +59,6 @@ class Calls:
 
     @property
     def source(self) -> Source:
-        """The source of the function that is running."""
         return self.frames[-1].source
 
     def call(self, place: tuple, function: Callable, /, *args: Any, **keywords: Any) -> Any:
@@ -80,12 +74,12 @@ class Calls:
                 text = f"{self.called()} takes numbers, not {shown(odd[0])}"
                 raise TypeError(f"{text}; take one element, as in x[i]") from None
             raise
-        if type(value) is Wrapped and not value.line:
+        if type(value) is overflow.Wrapped and not value.line:
             value.line = place[1]
         return value
 
     def called(self) -> str:
-        """The text of what the source calls at the place of the last call."""
+        """Return the text of what the source calls at the place of the last call."""
         _, line, column = self.place
         text = linecache.getline(self.place[0], line)[column:]
         return text.partition("(")[0].strip() or "this function"
@@ -114,7 +108,7 @@ class Calls:
         return frame.value if value is None else value
 
     def inner(self, function: Callable) -> Callable:
-        """A function that a kernel defines itself, as the kernel calls it."""
+        """Return a function that a kernel defines itself, as the kernel calls it."""
         outer = self.frames[-1]
 
         def call(*args: Any) -> Any:
@@ -141,7 +135,7 @@ class Calls:
 
 
 def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
-    """The error of a call with too few or too many arguments, or of what is no function."""
+    """Return the error of a call with too few or too many arguments, or of what is no function."""
     if isinstance(function, NoNumber):
         function.refuse()
     code = getattr(function, "__code__", None)
@@ -173,7 +167,7 @@ class Variables:
         return Unassigned(name)
 
     def assign(self, old: Any, new: Any, name: str) -> Any:
-        """The value of variable `name` after an assignment by the active lanes."""
+        """Return the value of variable `name` after an assignment by the active lanes."""
         if isinstance(new, Array):
             new.name = new.name or name
         elif isinstance(new, Records):
@@ -222,10 +216,10 @@ class Variables:
             self.m.findings.hazard("uninitialised-read", line, missing, text)
         return value
 
-    def offered(self, value: Any, name: str) -> Offered:
+    def offered(self, value: Any, name: str) -> warps.Offered:
         """Offer a variable to other lanes, with the mask of the lanes that have assigned it."""
         has = self.m.lanes.full(self.calls.frames[-1].assigned.get(name, False))
-        return Offered(np.False_ if isinstance(value, Unassigned) else value, has)
+        return warps.Offered(np.False_ if isinstance(value, Unassigned) else value, has)
 
     def returned(self, value: Any, line: int) -> Any:
         """A device function returns this; a hazard if it ended without a value in some lanes."""
@@ -238,11 +232,11 @@ class Variables:
         return np.False_ if value.value is None else value.value
 
     def attribute(self, value: Any, name: str, line: int) -> Any:
-        """`value.name`, which depends on what the value is."""
+        """Return `value.name`, which depends on what the value is."""
         return functions.attribute(self.m, value, name, line)
 
     def unpack(self, value: Any, count: int, line: int) -> tuple:
-        """The `count` items of a tuple or of an array."""
+        """Return the `count` items of a tuple or of an array."""
         is_array = isinstance(value, (Array, Choice))
         if not is_array and not isinstance(value, tuple):
             raise TypeError(f"{shown(value)} cannot be unpacked into {count} names")

@@ -8,8 +8,6 @@ fiber that waits keeps its Python thread, and the next one runs in a new one: on
 at any time.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -21,15 +19,12 @@ from typing import Any
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.instructions import KINDS
-from gemmlab.simt.builtins.under_way import UnderWay
-from gemmlab.simt.builtins.warps import SHUFFLES
+from gemmlab.simt.builtins import instructions, under_way, warps
 from gemmlab.simt.machine.calls import Frame
-from gemmlab.simt.machine.lane_counts import count_lanes
 from gemmlab.simt.machine.loops import LANES, Grain, Spin, SpinsError, StepLimitError
-from gemmlab.simt.machine.machine import Control, Machine
+from gemmlab.simt.machine.machine import Control, Machine, count_lanes
 from gemmlab.simt.machine.scope import VOTES, WAITS
-from gemmlab.simt.memory.choice import merged
+from gemmlab.simt.memory.array import merged
 from gemmlab.simt.numbers.lanes import without
 from gemmlab.simt.syntax.source import unsupported
 
@@ -105,7 +100,7 @@ def _held(meeting: Meeting, function: Callable, alive: np.ndarray) -> Any:
 
 
 def _named_lanes(m: Machine, mask: Any) -> np.ndarray:
-    """The lanes that the active ones name by a mask of their warp."""
+    """Return the lanes that the active ones name by a mask of their warp."""
     bits = m.lanes.in_warps(np.asarray(mask).astype(np.int64))
     on = m.lanes.in_warps(m.lanes.full(m.masks[-1]))
     named = ((bits[..., :, None] >> np.arange(WARP)) & 1 == 1) & on[..., :, None]
@@ -114,7 +109,7 @@ def _named_lanes(m: Machine, mask: Any) -> np.ndarray:
 
 ALONE = ("activemask", "lanemask_lt")  # what a lane can tell without its warp
 OF_BLOCK = [name for name in WAITS if name != "syncwarp"]
-OF_WARP = ["syncwarp", *(name for name in VOTES if name not in ALONE), *SHUFFLES]
+OF_WARP = ["syncwarp", *(name for name in VOTES if name not in ALONE), *warps.SHUFFLES]
 
 
 # The same numbers as in `loops`, for launches that are known to spin.
@@ -193,7 +188,6 @@ class Fibers:
             self.over.release()
 
     def _begin(self, fiber: Fiber) -> None:
-        """Run a fiber from the start to its end."""
         m = fiber.machine
         self.now = fiber
         m.go_on(Control([fiber.mask], [Frame(m.report.source, depth=0)]))
@@ -239,7 +233,7 @@ class Fibers:
     # The order of the fibers
 
     def _next(self) -> Fiber | None:
-        """The fiber to run now; None if all have ended."""
+        """Return the fiber to run now; None if all have ended."""
         fiber = self._next_sure()
         if fiber is not None:
             self.in_vain = 0
@@ -257,7 +251,6 @@ class Fibers:
         return None
 
     def _next_sure(self) -> Fiber | None:
-        """A fiber that can go on, if any."""
         if self.ready:
             return self.ready.popleft()
         if self.new:
@@ -282,7 +275,7 @@ class Fibers:
             spin = self.grain.groups.get(self.begun, next(iter(self.grain.groups.values())))
             masks = [mask for mask in (present & spin, present & ~spin) if mask.any()]
         elif self.grain.name in LANES:
-            m.under_way, size = UnderWay(lanes, m.report.releases), LANES[self.grain.name]
+            m.under_way, size = under_way.UnderWay(lanes, m.report.releases), LANES[self.grain.name]
             groups = (lanes.thread // size == i for i in range(-(-lanes.threads // size)))
             masks = [present & group for group in groups]
         elif self.grain.name == "lane":
@@ -326,7 +319,6 @@ class Fibers:
         return meeting.result
 
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
-        """Wait for the whole grid: `this_grid().sync()`."""
         if m.masks[-1] is False:
             return
         meeting = self._join((None, _moment(m), None), None, (m, sync))
@@ -360,7 +352,7 @@ class Fibers:
         return meeting
 
     def _complete(self, meeting: Meeting) -> bool:
-        """Whether all for whom a meeting waits have come."""
+        """Say whether all for whom a meeting waits have come."""
         m = meeting.key[0]
         if m is None:
             everybody = sum(len(fibers) for fibers in self.open.values())
@@ -369,9 +361,9 @@ class Fibers:
         return not (missing if meeting.named is None else missing & meeting.named).any()
 
     def _translate(self, m: Machine, translate: Callable, value: Any) -> Any:
-        """A value as a lane by itself uses it: instructions of a warp wait for its lanes."""
+        """Return a value as a lane by itself uses it: instructions of a warp wait for its lanes."""
         result = translate(value)
-        if isinstance(value, KINDS) and value.collective:
+        if isinstance(value, instructions.KINDS) and value.collective:
             return partial(self._meet, m, "warp", result)
         return result
 

@@ -18,8 +18,7 @@ from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.lanes import Mask, Masks, both, either, without
 from gemmlab.simt.numbers.values import NUMBER, Range, Together, shown, truth
-from gemmlab.simt.report.findings import Findings
-from gemmlab.simt.report.tally import Tally
+from gemmlab.simt.report.tally import Findings, Tally
 
 FIRST = 16  # the turn that is watched first, where nothing is known to spin
 # From this turn on a loop is also said to spin that looks at the same elements in two turns, and
@@ -70,7 +69,7 @@ class Touched(NamedTuple):
         return self.array.buffer[self.where].tobytes() != self.values.tobytes()
 
     def same(self, other: Touched) -> bool:
-        """Whether `other` is a touch of the same elements."""
+        """Say whether `other` is a touch of the same elements."""
         return self.array.buffer is other.array.buffer and all(
             np.array_equal(*pair) for pair in zip(self.where, other.where, strict=True)
         )
@@ -112,7 +111,6 @@ class Awaited(Spin):
 
     @property
     def ready(self) -> bool:
-        """Whether the condition holds."""
         return self.condition()
 
     @property
@@ -149,20 +147,20 @@ class Watch:
             watchers.remove(self.see)
 
     def idle(self) -> bool:
-        """Whether the turn waited for others, and left memory as it was."""
+        """Say whether the turn waited for others, and left memory as it was."""
         awaits = any(touched.awaited for touched in self.touched)
         if not awaits or self.waits != _waits(self.m) or not _same(self.mask, self.m.masks[-1]):
             return False
         return not any(touched.changed for touched in self.touched)
 
     def repeats(self, variables: Mapping[str, Any]) -> bool:
-        """Whether the turn has left the variables as they were, too."""
+        """Say whether the turn has left the variables as they were, too."""
         return self.before.keys() == variables.keys() and all(
             _unchanged(known, variables[name], self.mask) for name, known in self.before.items()
         )
 
     def looks_again(self, earlier: Watch | None) -> bool:
-        """Whether the turn touched what an `earlier` one did, all of it open to others."""
+        """Say whether the turn touched what an `earlier` one did, all of it open to others."""
         if earlier is None or len(earlier.touched) != len(self.touched):
             return False
         pairs = zip(self.touched, earlier.touched, strict=True)
@@ -170,13 +168,13 @@ class Watch:
 
 
 def _waits(m: MemoryBatch) -> tuple:
-    """The counts of the barriers that lanes have passed, to be compared."""
+    """Return the counts of the barriers that lanes have passed, to be compared."""
     syncs = m.waits.syncs
     return np.asarray(m.waits.epoch).tobytes(), None if syncs is None else syncs.tobytes()
 
 
 def _kept(value: Any) -> Any:
-    """A value that can be compared later; of a local array, also what it holds now."""
+    """Return a value that can be compared later; of a local array, also what it holds now."""
     if isinstance(value, tuple):
         return tuple(_kept(v) for v in value)
     if getattr(value, "space", "") == "local":
@@ -196,7 +194,7 @@ def _arrays(value: Any) -> tuple[Array, ...]:
 
 
 def _unchanged(known: Any, value: Any, mask: Mask) -> bool:
-    """Whether a variable of the lanes of `mask` holds what was kept of it."""
+    """Say whether a variable of the lanes of `mask` holds what was kept of it."""
     if known is value:
         return True
     if isinstance(known, _Local):
@@ -283,18 +281,17 @@ class Loops:
         raise SpinsError(Grain("warpgroup"))
 
     def load_once(self, array: Any, index: Any, line: int, loops: int) -> Any:
-        """An element that is loaded in the first turn alone of so many loops around it."""
+        """Return an element that is loaded in the first turn alone of so many loops around it."""
         first = all(loop.turns == 1 for loop in self.open[-loops:])
         load = self.memory.load if first else self.memory.load_again
         return load(array, index, line)
 
     def begin(self) -> None:
-        """Enter a loop."""
         self.masks.append(self.masks[-1])
         self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first))
 
     def while_(self, test: Any, line: int) -> bool:
-        """Whether any lane begins another iteration."""
+        """Say whether any lane begins another iteration."""
         loop = self._step(line)
         self.masks[-1] = both(self.masks[-1], truth(test))
         if self.masks[-1] is False:
@@ -362,7 +359,7 @@ class Loops:
             value = value + step
 
     def _items(self, values: Any, line: int) -> Iterator[Any]:
-        """The items of a tuple, an array, `enumerate` or `zip`."""
+        """Return the items of a tuple, an array, `enumerate` or `zip`."""
         if isinstance(values, tuple):
             return iter(values)
         if isinstance(values, Together):
@@ -407,7 +404,6 @@ class Loops:
         self.masks.drop(self.open[-1].depth + 1)
 
     def _turn(self, line: int) -> Loop:
-        """Count a turn of the innermost loop."""
         self.tally.tick(line, "inst_control")
         loop = self.open[-1]
         loop.turns, loop.line = loop.turns + 1, line

@@ -2,11 +2,12 @@
 
 A rewritten kernel calls the methods of a machine's parts: `variables`, `operations`, `branches`,
 `loops`, `memory` and `calls`. Functions of `memory` and `builtins` take the machine itself, as a
-protocol of those parts that they may use (`memory.batch`, `builtins.batch`).
+protocol of those parts that they may use (`memory.batch`, `builtins.batch`). Lanes that run one by
+one are counted as if the lanes of a warp had run together: what they do at one place of the source,
+each for the k-th time, is one instruction and one access of the warp.
 """
 
-from __future__ import annotations
-
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.under_way import Copies, UnderWay
 from gemmlab.simt.machine.calls import Calls, Frame, Variables
 from gemmlab.simt.machine.loops import Loops
 from gemmlab.simt.machine.operations import Branches, Operations
 from gemmlab.simt.machine.scope import Scope
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.lanes import Lanes, Launch, Mask, Masks, without
 from gemmlab.simt.races.visits import Waits
-from gemmlab.simt.report.findings import Findings
 from gemmlab.simt.report.report import Report
-from gemmlab.simt.report.tally import Tally
+from gemmlab.simt.report.tally import Findings, Tally
 from gemmlab.simt.syntax.rewrite import Program
 from gemmlab.simt.syntax.source import Source
 
@@ -85,11 +87,11 @@ class Machine:
         self.scope = Scope(self, self.calls, program)
 
     def bound(self, function: Callable, source: Source, values: list) -> Callable[[], None]:
-        """A kernel on the values of its parameters, to be called."""
+        """Return a kernel on the values of its parameters, to be called."""
         return partial(self.scope.bound(function, source), self, *values)
 
     def control(self) -> Control:
-        """The place in the kernel of the lanes that run now."""
+        """Return the place in the kernel of the lanes that run now."""
         calls, loops = self.calls, self.loops
         return Control(self.masks[:], calls.frames, calls.place, calls.line,
                        self.branches.others, loops.open, loops.steps)  # fmt: skip
@@ -112,5 +114,67 @@ class Machine:
         vars(self).clear()
 
     def alive(self) -> Mask:
-        """The threads for which a barrier waits: those that have not returned."""
+        """Return the threads for which a barrier waits: those that have not returned."""
         return without(self.masks[0], self.waits.absent)
+
+
+class LaneCounts(Tally):
+    """A tally that keeps what each lane of a block has done, until `finish` counts it by warps.
+
+    ticks : by function, line and kind, how often each lane has executed it
+    accesses : by function, line, operation and memory, an array, and of each lane the elements
+    watchers : of accesses, told of those of whole warps
+    """
+
+    def __init__(self, m: Machine, watchers: list[Callable]) -> None:
+        super().__init__(m.report, m.lanes, m.masks, m.calls, m.waits, m.findings)
+        self.m, self.watchers = m, watchers
+        self.ticks: dict[tuple, np.ndarray] = {}
+        self.accesses: dict[tuple, tuple[Array, dict[int, list[int]]]] = {}
+
+    def tick(self, line: int, kind: str) -> None:
+        """Note an operation of the lanes that run."""
+        if self.masks[-1] is False:
+            return
+        key = self.calls.source, line, kind
+        counts = self.ticks.get(key)
+        if counts is None:
+            counts = self.ticks[key] = np.zeros(self.lanes.threads, np.int64)
+        counts += self.lanes.full(self.masks[-1])[0]
+
+    def keep(self, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+        """Note an access of the lanes of `mask`."""
+        key = self.calls.source, line, op, id(array.buffer), type(array), array.itemsize
+        if key not in self.accesses:
+            self.accesses[key] = array, defaultdict(list)
+        elements, threads = self.lanes.of(at, mask)
+        for element, thread in zip(elements.tolist(), threads.tolist(), strict=True):
+            self.accesses[key][1][thread].append(element)
+
+    def finish(self) -> None:
+        """Count what was kept, warp by warp."""
+        for (source, line, kind), counts in self.ticks.items():
+            counters = self.report.counters_of(source, line)
+            warps = int(counts.reshape(-1, WARP).max(axis=1).sum())
+            counters["inst_executed"] += warps
+            counters["thread_inst_executed"] += int(counts.sum())
+            counters[kind] += warps
+        self.m.apart, spinning = None, self.report.watchers[:]
+        self.report.watchers[:] = self.watchers
+        for (source, line, op, *_), (array, by_lane) in self.accesses.items():
+            self.calls.frames = [Frame(source, depth=0)]
+            for k in range(max(len(made) for made in by_lane.values())):
+                at, on = (np.zeros(self.lanes.shape, t) for t in (np.int64, bool))
+                for thread, made in by_lane.items():
+                    if k < len(made):
+                        at[0, thread], on[0, thread] = made[k], True
+                count_access(self.m, line, op, array, at, on)
+        self.report.watchers[:] = spinning
+
+
+def count_lanes(m: Machine, watchers: list[Callable]) -> LaneCounts:
+    """Have machine `m`, of one block, count by lanes; `finish` must follow."""
+    m.apart = m.tally = LaneCounts(m, watchers)
+    for part in (m.operations, m.branches, m.loops):
+        part.tally = m.tally
+    return m.apart

@@ -4,15 +4,13 @@ A branch, or an operand that only some lanes evaluate, has the mask of these lan
 masks while it lasts.
 """
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.memory.choice import merged
+from gemmlab.simt.memory.array import merged
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.lanes import Mask, Masks, both, without
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, shown, truth
@@ -32,7 +30,6 @@ class Operations:
         self.tally, self.contract = tally, contract
 
     def binary(self, op: str, a: Any, b: Any, line: int) -> Any:
-        """`a op b` for each lane."""
         result = arithmetic.binary(op, a, b)
         self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
         if op in ("FloorDiv", "Mod") and result.dtype.kind in "iu":
@@ -44,7 +41,6 @@ class Operations:
         return result
 
     def unary(self, op: str, a: Any, line: int) -> Any:
-        """`op a` for each lane."""
         result = arithmetic.unary(op, a)
         self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
         return result
@@ -54,7 +50,6 @@ class Operations:
         return not value if isinstance(value, bool) else ~truth(value)
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
-        """A comparison for each lane."""
         try:
             kinds = a.dtype.kind + b.dtype.kind
         except AttributeError:
@@ -70,27 +65,27 @@ class Operations:
         return result
 
     def same(self, a: Any, b: Any) -> bool:
-        """`a is b`, of which one is None."""
+        """Return `a is b`, of which one is None."""
         if a is not None and b is not None:
             raise TypeError("`is` compares with None alone; use ==")
         return a is b
 
     def fused_left(self, op: str, a: Any, b: Any, c: Any, line: int) -> Any:
-        """The sum a·b ± c: one instruction where the machine contracts, else two."""
+        """Return the sum a·b ± c: one instruction where the machine contracts, else two."""
         if not (self.contract and arithmetic.fuses(a, b, c)):
             return self.binary(op, self.binary("Mult", a, b, line), c, line)
         self.tally.tick(line, "inst_fp")
         return arithmetic.fma(a, b, c if op == "Add" else -c)
 
     def fused_right(self, op: str, c: Any, a: Any, b: Any, line: int) -> Any:
-        """The sum c ± a·b: one instruction where the machine contracts, else two."""
+        """Return the sum c ± a·b: one instruction where the machine contracts, else two."""
         if not (self.contract and arithmetic.fuses(a, b, c)):
             return self.binary(op, c, self.binary("Mult", a, b, line), line)
         self.tally.tick(line, "inst_fp")
         return arithmetic.fma(a if op == "Add" else -a, b, c)
 
     def fma(self, a: Any, b: Any, c: Any, line: int) -> Any:
-        """`cuda.fma`: a·b + c, rounded once."""
+        """Return `cuda.fma`: a·b + c, rounded once."""
         self.tally.tick(line, "inst_fp")
         if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
             a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
@@ -98,7 +93,6 @@ class Operations:
 
 
 def _not_compared(a: Any, b: Any) -> TypeError:
-    """The error of a comparison with what is no number."""
     for value in (a, b):
         if isinstance(value, NoNumber):
             value.refuse()
@@ -138,7 +132,7 @@ class Branches:
         self.others.pop()
 
     def anybody(self) -> bool:
-        """Whether any lane goes on here, behind a statement that lanes may have left.
+        """Say whether any lane goes on here, behind a statement that lanes may have left.
 
         A device function that nobody calls goes on, because its value has a type.
         """
@@ -146,19 +140,19 @@ class Branches:
         return self.masks[-1] is not False or (depth > 0 and self.masks[depth - 1] is False)
 
     def and_(self, first: Any, second: Callable) -> Any:
-        """The value of `first and second`; `second` is evaluated where `first` is true."""
+        """Return the value of `first and second`; `second` is evaluated where `first` is true."""
         return self._united(truth(first), second, lambda: first)
 
     def or_(self, first: Any, second: Callable) -> Any:
-        """The value of `first or second`; `second` is evaluated where `first` is false."""
+        """Return the value of `first or second`; `second` is evaluated where `first` is false."""
         return self._united(truth(first), lambda: first, second)
 
     def and_last(self, first: Any, second: Callable) -> Any:
-        """The value of `second` where `first` is true, else a 0 of its type."""
+        """Return the value of `second` where `first` is true, else a 0 of its type."""
         return self._last(truth(first), second, 0)
 
     def or_last(self, first: Any, second: Callable) -> Any:
-        """The value of `second` where `first` is false, else a 1 of its type."""
+        """Return the value of `second` where `first` is false, else a 1 of its type."""
         test = truth(first)
         return self._last(not test if isinstance(test, bool) else ~test, second, 1)
 
@@ -173,12 +167,12 @@ class Branches:
         return np.where(test, value, value.dtype.type(otherwise))[()]
 
     def select(self, test: Any, then: Callable, other: Callable, line: int) -> Any:
-        """The value of `then if test else other`, each evaluated where it is chosen."""
+        """Return the value of `then if test else other`, each evaluated where it is chosen."""
         self.tally.tick(line, "inst_control")
         return self._united(truth(test), then, other)
 
     def _united(self, test: Any, then: Callable, other: Callable) -> Any:
-        """The value of `then` or `other`, by lane, in the type that both fit into.
+        """Return the value of `then` or `other`, by lane, in the type that both fit into.
 
         Both are evaluated, perhaps by no lane, because the type is that of both; one alone where
         the test is the same for every launch, such as `x is None`.

@@ -1,7 +1,5 @@
 """Names of a kernel mean device functions, parts of `cuda`, instructions, or numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
@@ -46,7 +44,7 @@ class Scope:
         self.cuda = _positions(m) | _calls(m)
 
     def translate(self, value: Any) -> Any:
-        """A value as the rewritten kernel uses it; TypeError for what kernels cannot use."""
+        """Return a value as the rewritten kernel uses it; TypeError for what kernels cannot use."""
         path = intrinsic_path(value)
         if path is not None:
             return self.cuda[path]
@@ -67,7 +65,7 @@ class Scope:
         return translate(value)
 
     def bound(self, function: Callable, source: Source | None = None) -> Callable:
-        """The lock-step form of a function, with the values of its scopes put in."""
+        """Return the lock-step form of a function, with the values of its scopes put in."""
         if function not in self.program:
             source = source or read_source(function)
             self.program[function] = rewrite(function, source, self.translate)
@@ -93,7 +91,7 @@ class Scope:
 
 
 def _positions(m: BuiltinBatch) -> dict[str, Any]:
-    """The names of `cuda` that say where a thread stands, and how large the launch is."""
+    """Return the names of `cuda` that say where a thread stands, and how large the launch is."""
     lanes = m.lanes
     (x, y, _), (gx, gy, _), thread, block = lanes.block, lanes.grid, lanes.thread, lanes.blocks
     here = Triple("threadIdx", thread % x, thread // x % y, thread // (x * y))
@@ -128,7 +126,7 @@ def _positions(m: BuiltinBatch) -> dict[str, Any]:
 
 
 def _calls(m: BuiltinBatch) -> dict[str, Callable]:
-    """The names of `cuda` that are called."""
+    """Return the names of `cuda` that are called."""
     whole_grid = GridGroup(m)
     return {
         "shared.array": partial(memory.shared_array, m),

@@ -4,18 +4,14 @@ Where all blocks ask for the elements of a grid, with one distance from row to r
 column to column, as tiled kernels do, a strided view finds them several times as fast as indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.simt.memory import counting, indices, tracking
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
-from gemmlab.simt.memory.counting import count_access
-from gemmlab.simt.memory.indices import locate
-from gemmlab.simt.memory.tracking import track_global, track_shared
 from gemmlab.simt.numbers.lanes import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
 
@@ -38,7 +34,7 @@ class Steps(NamedTuple):
 
 
 def steps(at: np.ndarray) -> Steps | None:
-    """The elements `at` of the lanes of a block, (lanes,), as steps, where they are such.
+    """Return the elements `at` of the lanes of a block, (lanes,), as steps, where they are such.
 
     >>> steps(np.array([5, 5, 7, 7, 9, 9]))
     Steps(start=5, rows=3, columns=2, down=2, along=0)
@@ -60,7 +56,7 @@ def steps(at: np.ndarray) -> Steps | None:
 
 
 def _steps(m: MemoryBatch, at: np.ndarray) -> Steps | None:
-    """The steps of an index that is the same in all blocks, (1, threads); kept for loops."""
+    """Return the steps of an index that is the same in all blocks, (1, threads); kept for loops."""
     if at.shape[-1] != m.lanes.threads:
         return None
     known = m.memory.again.get((steps, at))
@@ -71,7 +67,7 @@ def _steps(m: MemoryBatch, at: np.ndarray) -> Steps | None:
 
 
 def shared_values(m: MemoryBatch, array: Array, at: Any) -> Any:
-    """The elements `at` of shared memory."""
+    """Return the elements `at` of shared memory."""
     if np.ndim(at) == 0:
         return array.buffer[:, int(at), None].copy()
     if len(at) > 1:
@@ -96,12 +92,12 @@ def store_shared(m: MemoryBatch, array: Array, at: Any, mask: Mask, value: Any) 
 
 
 def _cells(m: MemoryBatch, array: Array, at: Any) -> Any:
-    """The elements `at` of each block's shared memory, in the buffer of all blocks."""
+    """Return the elements `at` of each block's shared memory, in the buffer of all blocks."""
     return at + m.lanes.row * array.buffer.shape[1]
 
 
 def load_local(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> Any:
-    """The elements `at` of each lane's own array; a hazard where it has not written them."""
+    """Return the elements `at` of each lane's own array; a hazard where it has not written them."""
     owner = array.owner  # which knows what has been written, by views too
     if np.ndim(at) == 0:
         written, value = owner.shadow[int(at)], array.buffer[int(at)].copy()
@@ -143,14 +139,14 @@ def load(m: MemoryBatch, array: Array, index: Any, line: int, counted: bool = Tr
 
     Lanes that are off get an arbitrary value. A load that the compiler leaves out is not counted.
     """
-    found, mask = locate(m, array, index, line, "read")
+    found, mask = indices.locate(m, array, index, line, "read")
     if isinstance(found, Array):
         return found
     if mask is False:
         return array.dtype.type(0)
     if counted:
         m.tally.tick(line, LOADS[array.space])
-        count_access(m, line, "load", array, found, mask)
+        counting.count_access(m, line, "load", array, found, mask)
     else:
         _show(m, line, "load", array, found, mask)
     value = fetch(m, line, array, found, mask)
@@ -158,17 +154,17 @@ def load(m: MemoryBatch, array: Array, index: Any, line: int, counted: bool = Tr
 
 
 def fetch(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> Any:
-    """The elements `at` of the active lanes, checked but not counted."""
+    """Return the elements `at` of the active lanes, checked but not counted."""
     if array.space == "local":
         if m.under_way is not None:
             m.under_way.check_registers(m, line, "read", array, at, mask)
         return load_local(m, line, array, at, mask)
     if array.space == "shared":
         m.copies.check(m, line, "read", array, at, mask)
-        track_shared(m, line, "read", array, at, mask)
+        tracking.track_shared(m, line, "read", array, at, mask)
         return shared_values(m, array, at)
     if array.space == "global" and array.shadow is not None:
-        track_global(m, line, "read", array, at, mask)
+        tracking.track_global(m, line, "read", array, at, mask)
     return array.buffer[at] if type(at) is np.int64 else array.buffer.take(at)
 
 
@@ -179,7 +175,7 @@ def store(
 
     A slice gets the value in all of its elements, which are counted; it has no lanes to return.
     """
-    found, mask = locate(m, array, index, line, "write")
+    found, mask = indices.locate(m, array, index, line, "write")
     if isinstance(found, Array):
         for element, _ in each_element(m, found, mask):
             store(m, found, element, value, line)
@@ -220,7 +216,7 @@ def _show(m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask)
 def count_store(m: MemoryBatch, array: Array, at: Any, mask: Mask, line: int) -> None:
     """Count a store to the elements `at` by the lanes of `mask`."""
     m.tally.tick(line, STORES[array.space])
-    count_access(m, line, "store", array, at, mask)
+    counting.count_access(m, line, "store", array, at, mask)
 
 
 def put(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask, value: Any) -> None:
@@ -229,7 +225,7 @@ def put(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask, value: Any
     if type(value) is Wrapped or array.owner.exact is not None:
         _keep_exact(m, array, at, mask, value)
     if array.space == "global":
-        track_global(m, line, "write", array, at, mask, value)
+        tracking.track_global(m, line, "write", array, at, mask, value)
         if type(at) is np.int64 and isinstance(value, np.generic):
             array.buffer[at] = value
             return
@@ -237,7 +233,7 @@ def put(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask, value: Any
         array.buffer[elements] = m.lanes.spread(value).ravel().take(places)
     elif array.space == "shared":
         m.copies.check(m, line, "write", array, at, mask)
-        track_shared(m, line, "write", array, at, mask, value)
+        tracking.track_shared(m, line, "write", array, at, mask, value)
         store_shared(m, array, at, mask, value)
     else:
         if m.under_way is not None:
@@ -260,7 +256,7 @@ def _keep_exact(m: MemoryBatch, array: Array, at: Any, mask: Mask, value: Any) -
 
 
 def _exact_too(m: MemoryBatch, array: Array, at: Any, value: Any) -> Any:
-    """A loaded `value`, with its exact value where the stored integer had wrapped."""
+    """Return a loaded `value`, with its exact value where the stored integer had wrapped."""
     at = m.lanes.spread(at)
     places = {"shared": (m.lanes.row, at), "local": (at, m.lanes.row, m.lanes.thread)}
     kept = array.owner.exact[places.get(array.space, (at,))]

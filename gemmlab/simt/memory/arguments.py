@@ -1,7 +1,5 @@
 """Arrays of the host in simulated global memory, in which they overlap as they do on the host."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +10,7 @@ import numpy as np
 from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.numbers.values import like, number
-from gemmlab.simt.races.global_shadow import GlobalShadow
+from gemmlab.simt.races.memories import GlobalShadow
 
 
 class Argument:
@@ -43,7 +41,7 @@ class Argument:
         self.unwritten = unwritten if unwritten is not None and unwritten.any() else None
 
     def over(self, rows: np.ndarray, offset: int = 0) -> np.ndarray:
-        """The elements of the array, as a view of what holds those that it spans."""
+        """Return the elements of the array, as a view of what holds those that it spans."""
         strides = tuple(s * rows.itemsize for s in self.strides)
         return np.lib.stride_tricks.as_strided(rows[offset:], self.host.shape, strides)
 
@@ -82,7 +80,7 @@ def arrays_in(name: str, value: Any) -> Iterator[Argument]:
 
 
 def as_seen(name: str, value: Any, arrays: dict[str, Array]) -> Any:
-    """An argument as the kernel sees it; `arrays` are those in memory, by name."""
+    """Return an argument as the kernel sees it; `arrays` are those in memory, by name."""
     if isinstance(value, np.ndarray):
         fields = value.dtype.names
         return (
@@ -132,12 +130,12 @@ def put_in_memory(
 
 
 def _flat(a: Argument) -> np.ndarray:
-    """The elements that an array spans, in the host's own memory."""
+    """Return the elements that an array spans, in the host's own memory."""
     return np.lib.stride_tricks.as_strided(a.host, (a.span,), (a.host.itemsize,), writeable=False)
 
 
 def _overlapping(arguments: list[Argument]) -> list[list[Argument]]:
-    """The arguments in groups, of which no two overlap."""
+    """Return the arguments in groups, of which no two overlap."""
     groups: list[list[Argument]] = []
     end = 0
     for a in sorted(arguments, key=lambda a: a.start):

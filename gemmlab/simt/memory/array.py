@@ -4,18 +4,22 @@ An array is a flat buffer with a shape and strides, so that a row or a slice of 
 Global buffers are flat, (size,); shared ones (blocks, size); local ones (size, blocks, threads).
 Records, such as the states of random numbers, are one array for each field. The fields overlap in
 memory as they do on the host, so that an access is counted where it goes.
+
+Where a variable is assigned in a branch, each lane has one of two values. Numbers are merged into
+one array over the lanes. Local arrays are no numbers: a `Choice` keeps them all, and which of them
+is that of each lane.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 
-from gemmlab.simt.races.global_shadow import GlobalShadow
-from gemmlab.simt.races.hazards import Element
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.memory.batch import Batch
+from gemmlab.simt.numbers.lanes import Mask, both
+from gemmlab.simt.numbers.values import NUMBER, Range, Unassigned, like
+from gemmlab.simt.races import hazards, memories
 
 
 class Array:
@@ -35,8 +39,8 @@ class Array:
         strides: tuple | None = None,
         offset: Any = np.int64(0),  # noqa: B008, a NumPy integer is a value
         name: str = "",
-        shadow: SharedShadow | GlobalShadow | None = None,
-        owner: Array | None = None,
+        shadow: memories.SharedShadow | memories.GlobalShadow | None = None,
+        owner: Self | None = None,
     ) -> None:
         self.space, self.buffer, self.shape = space, buffer, shape
         self.strides = row_major(shape) if strides is None else strides
@@ -54,29 +58,25 @@ class Array:
         self.stored: Any = None
 
     @property
-    def owner(self) -> Array:
+    def owner(self) -> Self:
         """The array that this one is a view of; itself, where it is none."""
         # No attribute: an array that refers to itself would stay until cycles are collected.
         return self if self._owner is None else self._owner
 
     @property
     def dtype(self) -> np.dtype:
-        """The format of an element."""
         return self.buffer.dtype
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
         return self.buffer.itemsize
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> Any:
-        """Number of elements."""
         return math.prod(self.shape, start=np.int64(1))  # of a view, it may differ between lanes
 
     @property
@@ -84,20 +84,19 @@ class Array:
         """Whether a global array has been stored to."""
         return self.shadow is not None and self.shadow.written
 
-    def view(self, shape: tuple, strides: tuple, offset: Any) -> Array:
-        """Another shape over the same memory."""
+    def view(self, shape: tuple, strides: tuple, offset: Any) -> Self:
         return Array(
             self.space, self.buffer, shape, strides, offset, self.name, self.shadow, self.owner
         )
 
-    def element(self, flat: Any) -> Element:
+    def element(self, flat: Any) -> hazards.Element:
         """An element of the buffer, by its indices in the array that owns it, such as As[3, 0]."""
         owner, rest = self.owner, int(flat) - int(self.owner.offset)
         index = dict.fromkeys(range(owner.ndim), 0)
         for axis in sorted(index, key=lambda i: -owner.strides[i]):
             if owner.shape[axis] > 1:
                 index[axis], rest = divmod(rest, int(owner.strides[axis]))
-        return Element(owner.name, owner.space, tuple(index.values()))
+        return hazards.Element(owner.name, owner.space, tuple(index.values()))
 
 
 def row_major(shape: tuple) -> tuple:
@@ -124,7 +123,6 @@ class Records:
                 array.name = f"{name}.{field}"
 
     def field(self, name: str) -> Array:
-        """The array of one field."""
         if name not in self.fields:
             raise AttributeError(
                 f"{self.name} has no field {name!r}; use one of {', '.join(self.fields)}"
@@ -140,8 +138,103 @@ class Record:
         self.name = records.name
 
     def field(self, name: Any) -> Array:
-        """The array that has one field of all records."""
+        """Return the array that has one field of all records."""
         if not isinstance(name, str):
             first = next(iter(self.records.fields))
             raise TypeError(f"a record of {self.name} has fields; write .{first} or [{first!r}]")
         return self.records.field(name)
+
+
+class Choice:
+    """Arrays of one type, and which of them is that of each lane.
+
+    options : the arrays; which : the place in `options` of each lane's array
+    """
+
+    space = "local"
+
+    def __init__(self, options: tuple[Array, ...], which: Any) -> None:
+        self.options, self.which = options, which
+        first = options[0]
+        self.name, self.dtype, self.ndim = first.name, first.dtype, first.ndim
+        self.itemsize = first.itemsize
+
+    @property
+    def shape(self) -> tuple:
+        return tuple(
+            np.choose(self.which, sizes) if len(set(sizes)) > 1 else sizes[0]
+            for sizes in zip(*(option.shape for option in self.options), strict=True)
+        )
+
+    @property
+    def size(self) -> Any:
+        return np.choose(self.which, [option.size for option in self.options])
+
+    def in_turn(self, m: Batch) -> Iterator[tuple[Array, Mask]]:
+        """Each array that active lanes have chosen, while the mask of these lanes is the last."""
+        here = m.masks[-1]
+        for place, option in enumerate(self.options):
+            lanes = both(here, np.equal(self.which, place))
+            if lanes is not False:
+                m.masks.append(lanes)
+                yield option, lanes
+                m.masks.pop()
+
+
+def chosen(mask: Mask, old: Array | Choice, new: Array | Choice) -> Array | Choice:
+    """Return the array `new` in the lanes of `mask`, and `old` in the others."""
+    options: list[Array] = []
+    places = []
+    for value in (new, old):
+        own = value.options if isinstance(value, Choice) else (value,)
+        place = []
+        for option in own:
+            same = [i for i, known in enumerate(options) if known is option]
+            place.append(same[0] if same else len(options))
+            if not same:
+                options.append(option)
+        places.append(np.choose(value.which, place) if isinstance(value, Choice) else place[0])
+    return Choice(tuple(options), np.where(mask, *places)) if len(options) > 1 else options[0]
+
+
+def merged(mask: Mask, old: Any, new: Any, name: str) -> Any:
+    """Return the value `new` in the lanes of `mask`, and `old` in the others."""
+    if mask is None or new is old or isinstance(old, Unassigned):
+        return new
+    if mask is False:
+        return old
+    if isinstance(new, NUMBER) and isinstance(old, NUMBER):
+        return np.where(mask, new, old)
+    for kind in (tuple, Range, Record, (Array, Choice)):
+        if isinstance(old, kind) != isinstance(new, kind):
+            raise TypeError(f"{name!r} changes its type between branches")
+    if isinstance(new, tuple):
+        if len(new) != len(old):
+            raise TypeError(f"{name!r} changes its length between branches")
+        return like(old, (merged(mask, *pair, name) for pair in zip(old, new, strict=True)))
+    if isinstance(new, Range):
+        pairs = zip(old.bounds, new.bounds, strict=True)
+        return Range(*(merged(mask, *pair, name) for pair in pairs))
+    if isinstance(new, Record) and new.records is old.records:
+        return Record(new.records, merged(mask, old.index, new.index, name))
+    if isinstance(new, (Array, Choice)):
+        return _merged_view(mask, old, new, name)
+    if (new is None) != (old is None):
+        raise TypeError(f"{name!r} is None in some threads; give it a number in all")
+    return np.where(mask, new, old)
+
+
+def _merged_view(mask: Mask, old: Array, new: Array, name: str) -> Array | Choice:
+    """A view of one array whose offset and shape may differ between lanes; or a choice of two."""
+    if new.dtype != old.dtype or new.ndim != old.ndim:
+        raise TypeError(f"{name!r} changes its type between branches")
+    if new.space == old.space == "local":
+        return chosen(mask, old, new)
+    if new.space != old.space or new.buffer is not old.buffer or new.strides != old.strides:
+        raise TypeError(
+            f"{name!r} is one array in some threads and another one in others; "
+            "choose between elements, not between arrays"
+        )
+    pairs = zip(old.shape, new.shape, strict=True)
+    shape = tuple(merged(mask, *pair, name) for pair in pairs)
+    return new.view(shape, new.strides, merged(mask, old.offset, new.offset, name))

@@ -4,16 +4,12 @@ A machine (`machine.machine`) has more parts than these, and its parts have more
 that take a `Batch` or a `MemoryBatch` can reach nothing else, and import nothing above them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from gemmlab.simt.numbers.lanes import IdentityCache, Lanes, Launch, Mask, Masks
-from gemmlab.simt.races.hazards import Touch
+from gemmlab.simt.races import hazards, memories, visits
 from gemmlab.simt.races.release import Releases
-from gemmlab.simt.races.shared_shadow import SharedShadow
-from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.syntax.source import Source
 
 Lane = tuple[int, int]  # the linear indices of a block and of a thread of it
@@ -33,14 +29,14 @@ class Calls(Protocol):
 
 
 class Findings(Protocol):
-    """Hazards and notes are told here, by the lanes concerned (`report.findings`)."""
+    """Hazards and notes are told here, by the lanes concerned (`report.tally`)."""
 
     hazard: Callable[..., None]
     note: Callable[..., None]
     unwritten: Callable[..., None]
     race: Callable[..., None]
     same_value: Callable[..., None]
-    touch: Callable[..., Touch]
+    touch: Callable[..., hazards.Touch]
 
 
 class Tally(Protocol):
@@ -64,7 +60,7 @@ class Batch(Protocol):
     lanes: Lanes
     masks: Masks
     calls: Calls
-    waits: Waits
+    waits: visits.Waits
     findings: Findings
     tally: Tally
     report: Report
@@ -76,7 +72,7 @@ class Held(Protocol):
 
     shared: dict[tuple, Any]
     static_bytes: int
-    dynamic: SharedShadow | None
+    dynamic: memories.SharedShadow | None
     watchers: list[Callable]
     again: IdentityCache
     located: IdentityCache

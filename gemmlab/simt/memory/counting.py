@@ -1,7 +1,5 @@
 """An access to memory costs requests, sectors, wavefronts and bank conflicts, counted here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -57,7 +55,7 @@ def _access(space: str, op: str, itemsize: int) -> OneAddress:
 
 
 def _one_for_all(array: Array, at: Any) -> bool:
-    """Whether all lanes of a warp ask for one address, and get it at once."""
+    """Say whether all lanes of a warp ask for one address, and get it at once."""
     narrow = array.space == "global" or array.itemsize <= transactions.WORD
     return narrow and (type(at) is np.int64 or getattr(at, "shape", (1,))[-1:] in ((), (1,)))
 
@@ -126,6 +124,5 @@ def _counted(rule: Any, addresses: np.ndarray, on: np.ndarray, width: int) -> in
 
 @lru_cache(maxsize=1024)  # of this launch and of those to come
 def _of_a_block(rule: Any, addresses: bytes, on: bytes, width: int) -> int:
-    """Transactions of the warps of a block."""
     lanes = np.frombuffer(addresses, np.int64), np.frombuffer(on, bool)
     return _counted(rule, *(part.reshape(-1, transactions.WARP) for part in lanes), width)

@@ -4,8 +4,6 @@ A wide access of 4, 8 or 16 bytes a lane by one instruction is located by its fi
 counted as one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +21,7 @@ from gemmlab.simt.races.hazards import Element
 
 
 def locate(m: MemoryBatch, array: Array, index: Any, line: int, op: str) -> tuple[Any, Mask]:
-    """The element of each lane in the array's buffer, and the lanes whose index is valid.
+    """Return the element of each lane in the array's buffer, and the lanes whose index is valid.
 
     Lanes that are off get any element. A view instead, where `index` leaves dimensions open. An
     index outside the array is a hazard; negative ones count from the end, as in Numba.
@@ -72,7 +70,7 @@ def locate(m: MemoryBatch, array: Array, index: Any, line: int, op: str) -> tupl
 
 
 def _elements(part: slice, extent: Any) -> tuple[Any, Any, int]:
-    """The first index of a slice, the number of its elements, and the step between them."""
+    """Return the first index of a slice, the number of its elements, and the step between them."""
     if part.step is not None and np.ndim(part.step) > 0:
         raise TypeError("the step of a slice differs between threads; write a loop over elements")
     step = 1 if part.step is None else int(part.step)
@@ -86,7 +84,7 @@ def _elements(part: slice, extent: Any) -> tuple[Any, Any, int]:
 
 
 def _bound(value: Any, extent: Any, least: Any, most: Any) -> Any:
-    """The bound of a slice, brought between two indices as Python does it."""
+    """Return the bound of a slice, brought between two indices as Python does it."""
     value = widen(value)
     return np.clip(np.where(np.less(value, 0), value + extent, value), least, most)[()]
 
@@ -94,7 +92,7 @@ def _bound(value: Any, extent: Any, least: Any, most: Any) -> Any:
 def _within(
     m: MemoryBatch, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
 ) -> tuple[Any, Mask]:
-    """An index counted from 0, and the lanes whose index is inside."""
+    """Return an index counted from 0, and the lanes whose index is inside."""
     part, extent = parts[axis], array.shape[axis]
     if isinstance(part, NoNumber):
         part.refuse()
@@ -141,7 +139,7 @@ def _within(
 def check_exact(
     m: MemoryBatch, array: Array, axis: int, parts: tuple, mask: Mask, line: int, op: str
 ) -> Mask:
-    """The lanes whose index has wrapped (`numbers.overflow`); a hazard if there are any."""
+    """Return the lanes whose index has wrapped (`numbers.overflow`); a hazard if there are any."""
     part = parts[axis]
     lanes = both(mask, np.asarray(part) != exact(part))
     if lanes is not False:
@@ -156,7 +154,6 @@ def check_exact(
 
 
 def _asked_for(m: MemoryBatch, array: Array, parts: tuple, lane: tuple[int, int]) -> Element:
-    """The element that a lane asks for by the indices `parts`."""
     index = (None if isinstance(p, slice) else int(m.lanes.spread(p)[lane]) for p in parts)
     return Element(array.name, array.space, tuple(index))
 
@@ -172,7 +169,6 @@ class Place:
 
     @property
     def count(self) -> int:
-        """Elements that a lane accesses."""
         return self.operand.width(self.array.itemsize) // self.array.itemsize
 
 
@@ -190,7 +186,6 @@ class Wide(Array):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an access."""
         return self.width
 
 

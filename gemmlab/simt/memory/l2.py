@@ -17,10 +17,8 @@ What the model leaves out:
   what is dirty when it ends counts as written.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -61,7 +59,7 @@ class L2:
         self.waiting = 0
 
     @classmethod
-    def of(cls, target: Device | str) -> L2:
+    def of(cls, target: Device | str) -> Self:
         """The L2 of a device; raises ValueError where its size is not known."""
         target = device(target)
         if target.l2_bytes is None:
@@ -172,7 +170,7 @@ class L2:
 
 
 def smaller_before(values: np.ndarray) -> np.ndarray:
-    """The number of smaller values before each value; equal ones may count or not.
+    """Return the number of smaller values before each value; equal ones may count or not.
 
     >>> smaller_before(np.array([3, 1, 4, 2]))
     array([0, 0, 2, 1])

@@ -3,8 +3,6 @@
 Shared arrays are one for each block, local arrays one for each thread.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +11,11 @@ import numpy as np
 
 from gemmlab.device import Device
 from gemmlab.simt.memory import access
-from gemmlab.simt.memory.array import Array, Record, Records, row_major
+from gemmlab.simt.memory.array import Array, Choice, Record, Records, chosen, row_major
 from gemmlab.simt.memory.batch import MemoryBatch
-from gemmlab.simt.memory.choice import Choice, chosen
 from gemmlab.simt.numbers.lanes import IdentityCache, Mask, both, either
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, as_dtype, number, shown
-from gemmlab.simt.races.shared_shadow import SharedShadow
+from gemmlab.simt.races.memories import SharedShadow
 from gemmlab.simt.syntax.source import unsupported
 
 
@@ -46,7 +43,7 @@ class Memory:
         self.extents: dict[int, tuple[np.ndarray, int, int]] = {}
 
     def load(self, array: Any, index: Any, line: int) -> Any:
-        """The element `array[index]` of each lane, counted and checked."""
+        """Return the element `array[index]` of each lane, counted and checked."""
         if isinstance(array, Array):
             return access.load(self.m, array, index, line)
         if isinstance(array, tuple):
@@ -62,13 +59,13 @@ class Memory:
         raise TypeError(f"{shown(array)} is no array, and has no elements")
 
     def load_again(self, array: Any, index: Any, line: int) -> Any:
-        """An element that the thread has in a register: checked, but not counted."""
+        """Return an element that the thread has in a register: checked, but not counted."""
         if not isinstance(array, Array):
             return self.load(array, index, line)
         return access.load(self.m, array, index, line, counted=False)
 
     def _load_chosen(self, array: Choice, index: Any, line: int) -> Any:
-        """The element of each lane's own array; a view where dimensions are left open."""
+        """Return the element of each lane's own array; a view where dimensions are left open."""
         result: Any = None
         for option, lanes in array.in_turn(self.m):
             value = access.load(self.m, option, index, line)
@@ -81,7 +78,7 @@ class Memory:
         return array.dtype.type(0) if result is None else result
 
     def _load_records(self, array: Records, index: Any, line: int) -> Any:
-        """A record, a field of all records, or a view of some of them."""
+        """Return a record, a field of all records, or a view of some of them."""
         if isinstance(index, str):
             return array.field(index)
         parts = index if isinstance(index, tuple) else (index,)
@@ -135,7 +132,7 @@ class Memory:
             access.count_store(self.m, array, at, mask, line)
 
     def _item(self, items: tuple, index: Any) -> Any:
-        """The item of a tuple of each active lane; a negative index counts from its end."""
+        """Return the item of a tuple of each active lane; a negative index counts from its end."""
         count, lanes = len(items), self.m.lanes
         if np.ndim(index) == 0 and -count <= index < count:
             return items[int(index)]
@@ -167,7 +164,7 @@ class Memory:
         return found
 
     def extent(self, index: Any) -> tuple[int, int]:
-        """The least and the greatest value of an index; kept for the last few arrays."""
+        """Return the least and the greatest value of an index; kept for the last few arrays."""
         if np.ndim(index) == 0:
             return int(index), int(index)
         known = self.extents.get(id(index))
@@ -208,7 +205,7 @@ def check_shared(static: int, dynamic: int, gpu: Device | None) -> None:
 
 
 def _format(name: str, dtype: Any) -> np.dtype:
-    """The format of the elements of an array that a kernel makes."""
+    """Return the format of the elements of an array that a kernel makes."""
     if dtype is None:
         raise TypeError(f"tell the type of the elements, as in cuda.{name}.array(16, float32)")
     found = as_dtype(dtype)
@@ -248,7 +245,7 @@ def shared_array(
 def _in_shared(
     m: MemoryBatch, memory: np.ndarray, sizes: tuple, dtype: np.dtype, alignment: Any
 ) -> Array | Records:
-    """An array of numbers or of records in these bytes of each block."""
+    """Return an array of numbers or of records in these bytes of each block."""
     fields = dtype.fields or {"": (dtype, 0)}
     # Who touched it is known by parts that all fields have.
     unit = math.gcd(*(kind.itemsize for kind, *_ in fields.values()))
@@ -265,7 +262,7 @@ def _in_shared(
 
 
 def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
-    """The block's dynamic shared memory: one and the same memory, whatever its type.
+    """Return the block's dynamic shared memory: one and the same memory, whatever its type.
 
     Who touched it is tracked by units of the smallest type that it is viewed as.
     """
@@ -289,7 +286,7 @@ def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
 
 
 def local_array(m: MemoryBatch, shape: Any, dtype: Any = None) -> Array | Records:
-    """An array of each thread's own, not yet written."""
+    """Return an array of each thread's own, not yet written."""
     dtype = _format("local", dtype)
     if dtype.names:
         return Records("", {f: local_array(m, shape, dtype.fields[f][0]) for f in dtype.names})
@@ -302,7 +299,7 @@ def local_array(m: MemoryBatch, shape: Any, dtype: Any = None) -> Array | Record
 
 
 def constant_array(_: MemoryBatch, array: Any) -> Array:
-    """`cuda.const.array_like`: a constant array as it is."""
+    """Return `cuda.const.array_like`: a constant array as it is."""
     if not isinstance(array, Array) or array.space != "constant":
         raise TypeError("cuda.const.array_like takes an array of an enclosing scope")
     return array

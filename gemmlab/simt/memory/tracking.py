@@ -1,7 +1,5 @@
 """Accesses checked for races with other threads, and for reads of memory that nobody wrote."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,7 +164,7 @@ def _report(m: MemoryBatch, access: Access, clash: Clash) -> bool:
 
 
 def _involved(m: MemoryBatch, access: Access, clash: Clash) -> tuple:
-    """The lane at fault and the other one, the element, and how many lanes are at fault."""
+    """Return the lane at fault and the other one, the element, and how many lanes are at fault."""
     i = clash.lane // access.units
     block, thread = _lane(m, access, i)
     if access.array.space == "global":
@@ -222,18 +220,17 @@ def _at_stake(m: MemoryBatch, access: Access, clash: Clash) -> str:
 
 
 def _lane(m: MemoryBatch, access: Access, i: int) -> tuple[int, int]:
-    """The block and the thread of a lane of an access."""
     row, thread = divmod(int(access.places[i]), m.lanes.threads)
     return int(m.lanes.blocks[row, 0]), thread
 
 
 def _units(array: Array) -> int:
-    """The number of parts of an element that are tracked."""
+    """Return the number of parts of an element that are tracked."""
     return array.itemsize // array.shadow.unit if array.shadow.unit else 1
 
 
 def _in_one_row(m: MemoryBatch, at: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-    """The elements and the threads of the active lanes, where every block does the same."""
+    """Return the elements and the threads of the active lanes, where every block does the same."""
     known = m.memory.again.get((_in_one_row, at, mask))
     if known is None:
         threads = m.lanes.threads

@@ -5,8 +5,6 @@ with an integer of 32 bits or more is float64, except as the base of a power.
 Source: Numba, "NBEP 1: Changes in integer typing", and the types of its operators.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from functools import cache
@@ -49,7 +47,7 @@ _plans: dict[tuple[str, str, str], Plan] = {}
 
 
 def operands(op: str, a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
-    """The types in which operator `op` computes with operands of types `a` and `b`.
+    """Return the types in which operator `op` computes with operands of types `a` and `b`.
 
     >>> operands("Add", np.dtype(np.int32), np.dtype(np.uint8))[0].name
     'int64'
@@ -79,7 +77,7 @@ def operands(op: str, a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
-    """The quotient, rounded down; of the least integer by -1 it is 0, as Numba has it."""
+    """Return the quotient, rounded down; of the least integer by -1 it is 0, as Numba has it."""
     result = np.floor_divide(a, b)
     if np.ndim(b) == 0 and b != -1:
         return result
@@ -87,7 +85,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
-    """`a` to an integer power, by repeated multiplication, as Numba has it.
+    """Return `a` to an integer power, by repeated multiplication, as Numba has it.
 
     Integers with a negative exponent: 1 and -1 have a power, 0 gives the least integer, and all
     others 0.
@@ -118,7 +116,7 @@ def _plan(op: str, a: np.dtype, b: np.dtype) -> Plan:
 
 
 def _number(value: Any) -> Any:
-    """An operand that is no NumPy number, as one."""
+    """Return an operand that is no NumPy number, as one."""
     if isinstance(value, NoNumber):
         value.refuse()
     if not isinstance(value, (bool, int, float, complex)):
@@ -127,7 +125,7 @@ def _number(value: Any) -> Any:
 
 
 def binary(op: str, a: Any, b: Any) -> Any:
-    """`a op b` as Numba types it, for each lane."""
+    """Return `a op b` as Numba types it, for each lane."""
     if not isinstance(a, NUMBER):
         a = _number(a)
     if not isinstance(b, NUMBER):
@@ -166,7 +164,7 @@ def unary(op: str, a: Any) -> Any:
 
 
 def fuses(a: Any, b: Any, c: Any) -> bool:
-    """Whether a·b + c is one FMA: of float32 or float16, and the product of the sum's type.
+    """Say whether a·b + c is one FMA: of float32 or float16, and the product of the sum's type.
 
     Compilers contract sums of float64, too. To round one once takes NumPy 40 times as long as the
     two operations, so it is left to `cuda.fma`.
@@ -206,7 +204,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 def _any_tie(total: Any) -> Any:
-    """Whether any of these sums, perhaps only after rounding, lies halfway between two float32.
+    """Say whether any of these sums, perhaps only after rounding, lies halfway between two float32.
 
     Of its bits those below a float32's are then 1000…, which shifted to the top are the least
     integer: one shift and one minimum find it, faster than a mask and a comparison.
@@ -215,7 +213,7 @@ def _any_tie(total: Any) -> Any:
 
 
 def _any_subnormal(x: Any) -> Any:
-    """Whether any of these float32 numbers is below the normal ones, and not zero."""
+    """Say whether any of these float32 numbers is below the normal ones, and not zero."""
     small = abs(x) < _NORMAL
     return small.any() and (small & (x != 0)).any()
 

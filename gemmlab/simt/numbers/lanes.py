@@ -4,8 +4,6 @@ A mask is None for all lanes, False for none, else a boolean array that broadcas
 threads).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,7 @@ Mask = Any  # None, False, or a boolean array (blocks | 1, threads | 1)
 
 
 def both(a: Mask, b: Any) -> Mask:
-    """The lanes of mask `a` for which the condition `b` holds.
+    """Return the lanes of mask `a` for which the condition `b` holds.
 
     A mask from which no lane goes stays the same object, by which counts and caches know it.
     """
@@ -35,14 +33,14 @@ def both(a: Mask, b: Any) -> Mask:
 
 
 def without(a: Mask, lanes: Mask) -> Mask:
-    """The lanes of mask `a` that are not among `lanes`."""
+    """Return the lanes of mask `a` that are not among `lanes`."""
     if lanes is False or a is False:
         return a
     return False if lanes is None or lanes is a else both(a, ~lanes)
 
 
 def either(a: Mask, b: Mask) -> Mask:
-    """The lanes of mask `a` and those of mask `b`."""
+    """Return the lanes of mask `a` and those of mask `b`."""
     if a is False or b is False:
         return b if a is False else a
     return None if a is None or b is None else a | b
@@ -85,12 +83,10 @@ class Launch:
 
     @property
     def blocks(self) -> int:
-        """Blocks of the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
 
@@ -120,28 +116,28 @@ class Lanes:
     # Values and masks as arrays over all lanes
 
     def full(self, mask: Mask) -> np.ndarray:
-        """A mask as an array (blocks, threads)."""
+        """Return a mask as an array (blocks, threads)."""
         if mask is None or mask is False:
             return np.full(self.shape, mask is None)
         return self.spread(mask)
 
     def spread(self, value: Any) -> np.ndarray:
-        """A value as an array over all lanes, (blocks, threads)."""
+        """Return a value as an array over all lanes, (blocks, threads)."""
         if type(value) is np.ndarray and value.shape == self.shape:
             return value
         return np.broadcast_to(value, self.shape)
 
     def in_warps(self, value: Any) -> np.ndarray:
-        """A value as an array over all lanes, warp by warp, (blocks, warps, 32)."""
+        """Return a value as an array over all lanes, warp by warp, (blocks, warps, 32)."""
         return np.broadcast_to(value, self.shape).reshape(len(self.blocks), -1, WARP)
 
     def of_warps(self, value: np.ndarray) -> np.ndarray:
-        """A value of each warp or of its lanes, (blocks, warps, 1 or 32), for each lane."""
+        """Return a value of each warp or of its lanes, (blocks, warps, 1 or 32), for each lane."""
         shape = (len(self.blocks), self.threads // WARP, WARP)
         return np.broadcast_to(value, shape).reshape(self.shape)
 
     def of(self, value: Any, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-        """The values of the active lanes, and the places of these lanes, both flat."""
+        """Return the values of the active lanes, and the places of these lanes, both flat."""
         places = self.places(mask)
         if np.ndim(value) == 0:
             value = np.asarray(value)
@@ -171,33 +167,31 @@ class Lanes:
     # Where a lane stands
 
     def first(self, mask: Mask) -> tuple[int, int]:
-        """The row and the thread of the first lane of a mask."""
+        """Return the row and the thread of the first lane of a mask."""
         return divmod(int(self.full(mask).argmax()), self.threads)
 
     def thread_at(self, thread: int) -> Dim3:
-        """A thread's place in its block, from its linear index."""
+        """Return a thread's place in its block, from its linear index."""
         return position(thread, self.block)
 
     def block_at(self, block: int) -> Dim3:
-        """A block's place in the grid, from its linear index."""
         return position(block, self.grid)
 
     def thread_name(self, thread: int) -> str:
-        """A thread's place as messages write it."""
+        """Return a thread's place as messages write it."""
         return short(self.thread_at(thread), self.block)
 
     def block_name(self, block: int) -> str:
-        """A block's place as messages write it."""
         return short(self.block_at(block), self.grid)
 
 
 def same_in_blocks(at: np.ndarray, mask: Mask) -> bool:
-    """Whether every block of the batch makes the same access."""
+    """Say whether every block of the batch makes the same access."""
     return (at.ndim < 2 or len(at) == 1) and (not isinstance(mask, np.ndarray) or len(mask) == 1)
 
 
 def position(index: int, extent: Dim3) -> Dim3:
-    """The place (x, y, z) of a linear index.
+    """Return the place (x, y, z) of a linear index.
 
     >>> position(7, (4, 2, 1))
     (3, 1, 0)
@@ -207,7 +201,7 @@ def position(index: int, extent: Dim3) -> Dim3:
 
 
 def short(position: Dim3, extent: Dim3) -> str:
-    """A position with as many of its coordinates as the launch has dimensions.
+    """Return a position with as many of its coordinates as the launch has dimensions.
 
     >>> short((3, 1, 0), (4, 2, 1))
     '(3, 1)'
@@ -228,12 +222,10 @@ class IdentityCache:
         self.results: dict[tuple, tuple[Any, tuple]] = {}
 
     def get(self, objects: tuple) -> Any:
-        """The result for these objects, or None."""
         found = self.results.get(_key(objects))
         return None if found is None else found[0]
 
     def put(self, objects: tuple, result: Any) -> None:
-        """Keep the result for these objects."""
         if len(self.results) >= self.most:
             self.results.clear()
         self.results[_key(objects)] = result, objects

@@ -5,8 +5,6 @@ wrapped carries its exact value, modulo 2⁶⁴, through some operators and not 
 rule, and why, stands in `book/hazards.md`. An index must equal its exact value.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -48,21 +46,20 @@ class Wrapped(np.ndarray):
 
 
 def _plain(value: Any) -> Any:
-    """A value without its exact value."""
     if isinstance(value, (tuple, list)):
         return type(value)(_plain(v) for v in value)
     return np.asarray(value) if isinstance(value, Wrapped) else value
 
 
 def exact(value: Any) -> Any:
-    """The exact value of an integer."""
+    """Return the exact value of an integer."""
     carried = getattr(value, "exact", None)
     whole = carried is not None and np.shape(carried) == np.shape(value)
     return carried if whole else np.asarray(value).astype(np.int64)
 
 
 def wrapped(value: Any, kept: Any, kind: str, line: int = 0) -> Any:
-    """`value` with the exact value `kept`, where that is another number."""
+    """Return `value` with the exact value `kept`, where that is another number."""
     if value.dtype.kind not in "iu" or np.array_equal(value, kept):
         return value
     result = np.asarray(value).view(Wrapped)
@@ -71,7 +68,7 @@ def wrapped(value: Any, kept: Any, kind: str, line: int = 0) -> Any:
 
 
 def convert(value: Any, dtype: np.dtype, line: int = 0) -> Any:
-    """`value` in another type, for each lane.
+    """Return `value` in another type, for each lane.
 
     >>> v = convert(np.int64(3_000_000_000), np.dtype(np.int32)) + 1
     >>> int(v), int(exact(v))

@@ -47,7 +47,7 @@ class NumberType:
         return self.name
 
     def __getitem__(self, axes: Any) -> ArrayType:
-        """`float32[:]`, and `float32[:, ::1]` for an array whose last axis is contiguous."""
+        """Return `float32[:]`, and `float32[:, ::1]` for an array whose last axis is contiguous."""
         slices = axes if isinstance(axes, tuple) else (axes,)
         if not all(isinstance(s, slice) for s in slices):
             raise TypeError(
@@ -57,7 +57,7 @@ class NumberType:
         return ArrayType(self, len(slices), layout)
 
     def __call__(self, *values: Any) -> Any:
-        """A number of this type; of types, the signature of what returns it."""
+        """Return a number of this type; of types, the signature of what returns it."""
         if all(isinstance(v, (NumberType, ArrayType)) for v in values):
             return Signature(values, self)
         return self.dtype.type(*values)
@@ -71,7 +71,7 @@ class NumberType:
 
 
 def void(*args: Any) -> Signature:
-    """The signature of a function that returns nothing."""
+    """Return the signature of a function that returns nothing."""
     return Signature(args)
 
 

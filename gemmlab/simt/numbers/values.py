@@ -4,8 +4,6 @@ A number is a NumPy scalar where every lane agrees, or an array that broadcasts 
 threads), of the type that it has in Numba; `arithmetic` gives the types of results.
 """
 
-from __future__ import annotations
-
 import builtins
 import cmath
 import math
@@ -29,7 +27,6 @@ class NoNumber:
         raise NotImplementedError
 
     def refuse(self, *args: object, **options: object) -> Any:
-        """Raise the error."""
         raise self.error()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = refuse
@@ -78,7 +75,7 @@ class Triple(NoNumber):
 
 
 def truth(test: Any) -> Any:
-    """The lanes where a condition holds: a number that is not 0, a tuple that is not empty.
+    """Return the lanes where a condition holds: a number that is not 0, a tuple that is not empty.
 
     Raises TypeError for what has no truth value, such as an array.
     """
@@ -94,7 +91,7 @@ def truth(test: Any) -> Any:
 
 
 def several(count: int, what: str) -> str:
-    """A number of things, in words.
+    """Return a number of things, in words.
 
     >>> several(1, "index"), several(2, "name")
     ('1 index', '2 names')
@@ -103,7 +100,7 @@ def several(count: int, what: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as an error quotes it: one number, or what there are several of."""
+    """Return a value as an error quotes it: one number, or what there are several of."""
     if isinstance(value, tuple):
         types = [str(getattr(v, "dtype", type(v).__name__)) for v in value]
         same = len(set(types)) == 1
@@ -225,7 +222,7 @@ def _as_number(value: Any) -> Any:
 
 
 def _real(function: Callable) -> Callable:
-    """A function of `math`, which computes with integers as float64.
+    """Return a function of `math`, which computes with integers as float64.
 
     `floor`, `ceil` and `trunc` give floats, too: so Numba types them in kernels.
     """
@@ -237,7 +234,7 @@ def _real(function: Callable) -> Callable:
 
 
 def _each(function: Callable) -> Callable:
-    """A function of `math` that NumPy does not have, of each element."""
+    """Return a function of `math` that NumPy does not have, of each element."""
 
     def compute(*values: Any) -> Any:
         dtype = np.result_type(*(v.dtype if _is_float(v) else np.float64 for v in values))
@@ -248,7 +245,7 @@ def _each(function: Callable) -> Callable:
 
 
 def _quiet(function: Callable) -> Callable:
-    """`function`, giving NaN where it has no value and infinity where that is too large."""
+    """Return `function`, giving NaN where it has no value and infinity where that is too large."""
 
     def compute(*values: float) -> float:
         try:
@@ -343,12 +340,12 @@ _FUNCTIONS: dict[Any, Callable] = {
 
 
 def like(value: tuple, items: Iterable) -> tuple:
-    """A tuple of other items, with the names of `value` where that is a named one."""
+    """Return a tuple of other items, with the names of `value` where that is a named one."""
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
 
 
 def number(value: Any) -> Any:
-    """A constant or scalar argument as the NumPy scalar of the type that Numba gives it."""
+    """Return a constant or scalar argument as the NumPy scalar of the type that Numba gives it."""
     if isinstance(value, (bool, np.bool_)):
         return np.bool_(value)
     if isinstance(value, int):

@@ -1,7 +1,5 @@
 """Hazards are what a kernel does wrong, notes what is no fault but worth knowing: both as data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

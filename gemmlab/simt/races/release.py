@@ -10,8 +10,6 @@ acquires it: `UnderWay` keeps that, for each thread of a block.
 Source: PTX ISA, Memory Consistency Model, release and acquire patterns.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
@@ -192,7 +190,7 @@ class Releases:
         return ordered
 
     def _released(self, old: tuple[int, int, int], block: int, threads: int) -> dict[Hashable, int]:
-        """The time at which each flag first released an access, for threads of a block.
+        """Return the time at which each flag first released an access, for threads of a block.
 
         What releases it comes later than the last fence before it.
         """

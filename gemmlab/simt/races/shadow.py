@@ -4,8 +4,6 @@ Lock-step execution hides races: every thread finishes a line before any starts 
 are found from who touched what, and from what puts two touches in order, not from wrong values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -75,19 +73,19 @@ class Touched:
         self.far: np.ndarray | None = None
 
     def begin(self) -> np.ndarray:
-        """The last touches, with room for them from now on."""
+        """Return the last touches, with room for them from now on."""
         if self.first is None:
             self.first = np.full(self.size, -1, np.int64)
         return self.first
 
     def more(self) -> tuple[np.ndarray, np.ndarray]:
-        """The other touches, and which are far, with room for them from now on."""
+        """Return the other touches, and which are far, with room for them from now on."""
         if self.second is None or self.far is None:
             self.second, self.far = np.full(self.size, -1, np.int64), np.zeros(self.size, bool)
         return self.second, self.far
 
     def kept(self) -> tuple[np.ndarray, ...]:
-        """The arrays of touches, `first` and `second`, as far as there are any."""
+        """Return the arrays of touches, `first` and `second`, as far as there are any."""
         return tuple(rows for rows in (self.first, self.second) if rows is not None)
 
     def change(self, size: int, rule: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -197,7 +195,7 @@ class Shadow:
     def _clashes(
         self, op: str, at: np.ndarray, lane: np.ndarray, now: Now, **others: Touched
     ) -> tuple[Clash, ...]:
-        """The clashes of the access with those of `others`, each by what it does."""
+        """Return the clashes of the access with those of `others`, each by what it does."""
         found = []
         for other, touched in others.items():
             for rows in touched.kept():

@@ -3,9 +3,7 @@
 It is made of the lane and of the number of a visit, which is a line at a moment between barriers.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,8 +28,8 @@ class Now(NamedTuple):
     hearer: np.ndarray | None = None
     lane: np.ndarray | None = None
 
-    def of(self, which: np.ndarray) -> Now:
-        """The moment, for some of the lanes."""
+    def of(self, which: np.ndarray) -> Self:
+        """Return the moment, for some of the lanes."""
         return self._replace(
             epoch=self.epoch[which] if isinstance(self.epoch, np.ndarray) else self.epoch,
             sync=self.sync[which] if isinstance(self.sync, np.ndarray) else self.sync,
@@ -39,8 +37,8 @@ class Now(NamedTuple):
             lane=None if self.lane is None else self.lane[which],
         )
 
-    def of_one(self) -> Now:
-        """The moment of a single lane, in plain numbers."""
+    def of_one(self) -> Self:
+        """Return the moment of a single lane, in plain numbers."""
         epoch, sync, lane = (
             int(v[0]) if isinstance(v, np.ndarray) else v
             for v in (self.epoch, self.sync, self.lane)
@@ -68,7 +66,7 @@ class Visits:
         return len(self.numbers) << self.bits
 
     def touches(self, lane: np.ndarray, now: Now, fences: int) -> np.ndarray:
-        """The touches of the lanes now, after so many fences of the launch."""
+        """Return the touches of the lanes now, after so many fences of the launch."""
         if not isinstance(now.epoch, np.ndarray) and not isinstance(now.sync, np.ndarray):
             return self.touch(lane, now, fences)
         moments = np.empty((2, len(lane)), np.int64)
@@ -85,7 +83,7 @@ class Visits:
         return lane + (numbers[which] << self.bits)
 
     def touch(self, lane: Any, now: Now, fences: int) -> Any:
-        """The touch of a lane, or of several at one moment."""
+        """Return the touch of a lane, or of several at one moment."""
         return lane + (self._number(now.line, now.epoch, now.sync, fences) << self.bits)
 
     def _number(self, *visit: int) -> int:
@@ -98,7 +96,6 @@ class Visits:
         return number
 
     def lanes(self, touches: np.ndarray) -> np.ndarray:
-        """The lanes of touches."""
         return touches & self.low
 
     def moments(self, touches: np.ndarray) -> np.ndarray:
@@ -134,11 +131,11 @@ class Waits:
         self.line = 0
 
     def epochs(self, row: np.ndarray) -> np.ndarray:
-        """The barriers so far of the blocks in these rows."""
+        """Return the barriers so far of the blocks in these rows."""
         return np.broadcast_to(self.epoch, (self.blocks, 1))[row, 0]
 
     def now(self, line: int, places: np.ndarray) -> Now:
-        """The moment of an access in a line by the lanes at these places."""
+        """Return the moment of an access in a line by the lanes at these places."""
         epoch = self.epoch if isinstance(self.epoch, int) else _one(self.epoch)
         if epoch is None:
             epoch = self.epochs(places // self.threads)
@@ -172,7 +169,7 @@ class Waits:
 
 
 def _one(counts: Any) -> int | None:
-    """The number that all counts are, if they are all the same."""
+    """Return the number that all counts are, if they are all the same."""
     if np.ndim(counts) == 0:
         return int(counts)
     first = int(counts.flat[0])

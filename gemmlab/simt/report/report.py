@@ -72,7 +72,6 @@ class Report:
         return InstructionCounters({k: v for k, v in total.items() if k not in TRANSACTIONS})
 
     def _total(self) -> Counter[str]:
-        """Totals over all lines, without zeros."""
         lines = [counts for file in self.by_file.values() for counts in file.values()]
         return sum(lines, Counter(self.launch))
 
@@ -88,7 +87,7 @@ class Report:
         return {line: d["active_lanes"] for line, d in found.items() if "active_lanes" in d}
 
     def counters_of(self, source: Source, line: int) -> Counters:
-        """The counters of `line`, a line of the function in `source`."""
+        """Return the counters of `line`, a line of the function in `source`."""
         lines = self.by_file[source.file]
         if line not in lines:
             self.sources.setdefault((source.file, source.first_line), source)
@@ -142,9 +141,10 @@ class Report:
                                           and h.line == line))
                 for line in {h.line for h in self.hazards}
             }  # fmt: skip
+            dedented = textwrap.dedent("\n".join(source.lines)).split("\n")
             rows = tuple(
-                Row(line, code, counts.get(line, Counters()), marks.get(line, ()))
-                for line, code in enumerate(_dedented(source.lines), source.first_line)
+                Row(line, code.rstrip(), counts.get(line, Counters()), marks.get(line, ()))
+                for line, code in enumerate(dedented, source.first_line)
             )
             parts.append((source.tree.name, rows))
         some = [row.counts for _, rows in parts for row in rows]
@@ -280,7 +280,6 @@ class Listing:
     hazards: tuple[str, ...]
 
     def groups(self) -> list[tuple[str, list[Column]]]:
-        """The columns by their group, in order."""
         return [(k, list(g)) for k, g in itertools.groupby(self.columns, lambda c: c.group)]
 
     def __str__(self) -> str:
@@ -312,7 +311,7 @@ class Listing:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """A table that takes its colours from the page: light or dark."""
+        """Return a table that takes its colours from the page: light or dark."""
         wide = len(self.columns) + 2
         top = "".join(
             f'<th scope="colgroup" colspan="{len(columns)}" style="{_CELL}{_RULE}'
@@ -352,7 +351,7 @@ class Listing:
         )
 
     def _first(self) -> set[Column]:
-        """The first column of each group, which gets a rule at its left."""
+        """Return the first column of each group, which gets a rule at its left."""
         return {columns[0] for _, columns in self.groups()}
 
     def _html_row(self, row: Row) -> str:
@@ -388,25 +387,19 @@ _EDGE = {False: "", True: f"border-left:{_LINE};"}
 _HAZARD = "background:rgba(213,94,0,.22)"
 
 
-def _dedented(lines: tuple[str, ...]) -> list[str]:
-    """The lines without the margin that they have in common."""
-    margin = min([len(x) - len(x.lstrip()) for x in lines if x.strip()])
-    return [line[margin:].rstrip() for line in lines]
-
-
 def _folded(code: str) -> list[str]:
-    """A line of code in pieces that are not too wide, the later ones further in."""
+    """Return a line of code in pieces that are not too wide, the later ones further in."""
     indent = " " * (len(code) - len(code.lstrip()) + 4)
     return textwrap.wrap(code, WIDEST_CODE, subsequent_indent=indent) or [""]
 
 
 def _times(count: int) -> str:
-    """The words for how often a hazard was found, where it is more than once."""
+    """Return the words for how often a hazard was found, where it is more than once."""
     return f"  [{count:,} times in all]" if count > 1 else ""
 
 
 def _text(value: float) -> str:
-    """A count with its thousands apart, a ratio with up to two decimals, nothing for 0."""
+    """Return a count with its thousands apart, a ratio with up to two decimals, nothing for 0."""
     if not value:
         return ""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"

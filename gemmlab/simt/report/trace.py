@@ -1,11 +1,9 @@
 """Watchers of accesses: a trace of chosen lines, and the share of each thread in the traffic."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -51,7 +49,7 @@ class Access:
         return taken(self.addresses, self.active, self.itemsize)
 
     def groups(self, warp: int) -> list[np.ndarray]:
-        """The lanes of a warp, in the groups that shared memory serves one after the other."""
+        """Give the lanes of a warp, in the groups that shared memory serves one after the other."""
         return transactions.served_together(
             self.addresses[warp], self.active[warp], self.itemsize, self.merges
         )
@@ -66,8 +64,8 @@ class Trace:
         self.turns: Counter[tuple] = Counter()
 
     @classmethod
-    def of(cls, chosen: Any, source: Source) -> Trace:
-        """A trace of a line, given by its number or by a part of its text, or of several.
+    def of(cls, chosen: Any, source: Source) -> Self:
+        """Return a trace of a line, given by its number or by a part of its text, or of several.
 
         Raises ValueError for a line that the kernel does not have.
         """
@@ -125,6 +123,6 @@ class Shares:
         self.shared_bytes = m.memory.static_bytes
 
     def of(self, op: str, *arrays: str) -> np.ndarray:
-        """The bytes that each thread loads from or stores to `arrays`, (blocks, threads)."""
+        """Return the bytes that each thread loads from or stores to `arrays`, (blocks, threads)."""
         found = [self.bytes[op, name] for name in arrays if (op, name) in self.bytes]
         return sum(found, np.zeros(self.shape, np.int64))

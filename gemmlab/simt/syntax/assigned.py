@@ -6,8 +6,6 @@ adds what both of its ways assign, a loop nothing, for it may turn no time, exce
 which ends by `break` alone.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, field
 
@@ -44,7 +42,7 @@ def unsure(tree: ast.FunctionDef) -> Unsure:
 
 
 def gives_value(node: ast.Return) -> bool:
-    """Whether a `return` gives a value other than None."""
+    """Say whether a `return` gives a value other than None."""
     none = isinstance(node.value, ast.Constant) and node.value.value is None
     return node.value is not None and not none
 
@@ -62,7 +60,7 @@ class Flow:
         self.breaks: list[list[Sure]] = []
 
     def block(self, statements: list[ast.stmt], sure: Sure) -> Sure:
-        """The names that are sure after statements."""
+        """Return the names that are sure after statements."""
         for statement in statements:
             if sure is None:
                 return None
@@ -70,7 +68,6 @@ class Flow:
         return sure
 
     def statement(self, node: ast.stmt, sure: frozenset[str]) -> Sure:
-        """The names that are sure after a statement."""
         if isinstance(node, ast.FunctionDef):
             self._inner(node, sure)
             return sure
@@ -125,13 +122,13 @@ class Flow:
 
 
 def _common(*ways: Sure) -> Sure:
-    """The names that are sure whichever way a lane came."""
+    """Return the names that are sure whichever way a lane came."""
     ends = [way for way in ways if way is not None]
     return frozenset.intersection(*ends) if ends else None
 
 
 def _own(node: ast.AST) -> list[ast.AST]:
-    """A node and its parts, without what stands in functions that it defines."""
+    """Return a node and its parts, without what stands in functions that it defines."""
     parts, left = [node], [node]
     while left:
         for child in ast.iter_child_nodes(left.pop()):

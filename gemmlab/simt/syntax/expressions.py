@@ -3,8 +3,6 @@
 What a name means outside of the kernel is known before it runs, and becomes a constant.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import difflib
@@ -41,12 +39,12 @@ ATTRIBUTES = ("shape", "size", "ndim", "dtype", "sync")
 
 
 def _named(value: Any) -> bool:
-    """Whether a value has names of numbers: an enumeration, or a named tuple."""
+    """Say whether a value has names of numbers: an enumeration, or a named tuple."""
     return isinstance(value, enum.EnumMeta) or hasattr(value, "_fields")
 
 
 def _similar(node: ast.Attribute, owner: Any) -> str:
-    """The text of an error: there is no such name, and another one was perhaps meant."""
+    """Return the text of an error: there is no such name, and another one was perhaps meant."""
     near = {name.lower(): name for name in dir(owner) if not name.startswith("_")}
     found = difflib.get_close_matches(node.attr.lower(), near, 1)
     meant = f"; did you mean {ast.unparse(node.value)}.{near[found[0]]}?" if found else ""
@@ -124,7 +122,7 @@ class Constants(ast.NodeTransformer):
         return load_name(name)
 
     def static(self, node: ast.expr) -> tuple[bool, Any]:
-        """The value of a global name, or of an attribute of a module, without running it."""
+        """Return the value of a global name, or of an attribute of a module, without running it."""
         if isinstance(node, ast.Name) and node.id not in self.locals:
             if node.id not in self.scope:
                 text = f"name {node.id!r} is not defined\n  {self.source.place(node.lineno)}"
@@ -153,7 +151,7 @@ class Constants(ast.NodeTransformer):
         return on_machine(f"variables.read{'' if inside else '_outer'}", node, *named)
 
     def is_unsure(self, node: ast.Name) -> bool:
-        """Whether a lane may read a variable that it has not assigned."""
+        """Say whether a lane may read a variable that it has not assigned."""
         return (node.lineno, node.col_offset) in self.unsure.reads
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
@@ -197,7 +195,7 @@ class Expressions(Constants):
         before: ast.expr | None,
         right: ast.expr,
     ) -> ast.expr:
-        """`left op right`; `before` is `left` as the source has it, or None for an element."""
+        """Give `left op right`; `before` is `left` as the source has it, or None for an element."""
         name, line = type(node.op).__name__, ast.Constant(node.lineno)
         if name not in BINARY:
             raise self.refuse(node, ast.unparse(node), "write a loop over elements")
@@ -256,7 +254,7 @@ class Expressions(Constants):
         return self.chain(values, node.ops, ast.Constant(node.lineno))
 
     def membership(self, node: ast.Compare) -> ast.expr:
-        """`a in items` and `a is None`, or their opposites."""
+        """Return `a in items` and `a is None`, or their opposites."""
         (op,), (other,) = node.ops, node.comparators
         pair = self.visit(node.left), self.visit(other)
         if isinstance(op, (ast.In, ast.NotIn)):
@@ -315,7 +313,7 @@ class Expressions(Constants):
         return self.load(node, self.visit(node.value), self.index(node))
 
     def load(self, node: ast.Subscript, array: ast.expr, index: ast.expr) -> ast.expr:
-        """The element of `node`, loaded as often as the compiler leaves it."""
+        """Return the element of `node`, loaded as often as the compiler leaves it."""
         line = ast.Constant(node.lineno)
         if node in self.left_out.again:
             return on_machine("memory.load_again", array, index, line)
@@ -325,7 +323,7 @@ class Expressions(Constants):
         return on_machine("memory.load", array, index, line)
 
     def index(self, node: ast.Subscript) -> ast.expr:
-        """The expression in the brackets, which may be the name of a field."""
+        """Return the expression in the brackets, which may be the name of a field."""
         return self.argument(node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -335,7 +333,7 @@ class Expressions(Constants):
         return on_machine("variables.returned", self.call(node), ast.Constant(node.lineno))
 
     def call(self, node: ast.Call) -> ast.expr:
-        """A call; of a device function, what it returns may be missing in some lanes."""
+        """Return a call; of a device function, what it returns may be missing in some lanes."""
         if any(k.arg is None for k in node.keywords):
             raise self.refuse(node, "**", "write the arguments out")
         self.check_callee(node)
@@ -352,7 +350,7 @@ class Expressions(Constants):
         return call
 
     def shuffled(self, node: ast.Call) -> str:
-        """The variable that a shuffle takes from lanes that may not have assigned it, or "".
+        """Return the variable that a shuffle takes from lanes that may not have assigned it, or "".
 
         A lane reads that of another one; its own may have no value.
         """
@@ -362,14 +360,13 @@ class Expressions(Constants):
         return value.id if unsure else ""  # type: ignore[union-attr]
 
     def character(self, node: ast.Call) -> int:
-        """The number of the character in `ord("a")`."""
         given = [a.value if isinstance(a, ast.Constant) else None for a in node.args]
         if [isinstance(text, str) and len(text) for text in given] != [1]:
             raise self.refuse(node, ast.unparse(node), 'write one character, as in ord("a")')
         return ord(given[0])
 
     def argument(self, node: ast.expr) -> ast.expr:
-        """An argument of a call, which may be text: to print, or the name of a type."""
+        """Return an argument of a call, which may be text: to print, or the name of a type."""
         text = isinstance(node, ast.Constant) and isinstance(node.value, str)
         return node if text else self.visit(node)
 

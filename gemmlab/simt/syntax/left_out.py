@@ -47,7 +47,7 @@ Known = dict[str, Element]  # by the text of the source
 
 
 def common(first: Known | None, *rest: Known | None) -> Known:
-    """The elements that are known whichever way a thread came."""
+    """Return the elements that are known whichever way a thread came."""
     ways = [way for way in (first, *rest) if way is not None]
     return {t: e for t, e in ways[0].items() if all(t in way for way in ways[1:])}
 
@@ -55,7 +55,7 @@ def common(first: Known | None, *rest: Known | None) -> Known:
 def without(
     known: Known, names: frozenset[str] = frozenset(), places: frozenset[str] = frozenset()
 ) -> Known:
-    """The elements still known after names are assigned, or places have changed."""
+    """Return the elements still known after names are assigned, or places have changed."""
     if not names and not places:
         return known
     return {t: e for t, e in known.items() if not (e.names & names or e.places & places)}
@@ -98,20 +98,20 @@ class Arrays:
             return None
 
     def places(self, node: ast.expr) -> frozenset[str]:
-        """The places in which the array of an element, or of a view, may be."""
+        """Return the places in which the array of an element, or of a view, may be."""
         while isinstance(node, ast.Subscript):
             node = node.value
         name = node.id if isinstance(node, ast.Name) else ""
         return self.named.get(name, self.everywhere)
 
     def element(self, node: ast.Subscript) -> Element:
-        """The element of a subscript, with what it depends on."""
+        """Return the element of a subscript, with what it depends on."""
         if node not in self.elements:
             self.elements[node] = Element(frozenset(names_in(node)), self.places(node))
         return self.elements[node]
 
     def changed_by(self, call: ast.Call) -> frozenset[str]:
-        """The places that a call may change, or whose changes by others it waits for."""
+        """Return the places that a call may change, or whose changes by others it waits for."""
         function = self._value(call.func)
         path = intrinsic_path(function)
         if path is not None and path.startswith("atomic."):
@@ -207,7 +207,7 @@ class Flow:
     # Expressions
 
     def read(self, node: ast.AST, known: Known) -> Known:
-        """The elements that are known after an expression."""
+        """Return the elements that are known after an expression."""
         if node not in self.accessing:
             return known
         if isinstance(node, ast.BoolOp):
@@ -228,7 +228,7 @@ class Flow:
         return known
 
     def _perhaps(self, nodes: list[ast.expr], known: Known) -> Known:
-        """The elements that are known after expressions that not every thread comes to."""
+        """Return the elements that are known after expressions that not every thread comes to."""
         before = self.loops[-1].sure if self.loops else True
         self._unsure()
         for node in nodes:
@@ -264,7 +264,7 @@ class Flow:
     # Statements
 
     def block(self, statements: list[ast.stmt], known: Known | None) -> Known | None:
-        """The elements that are known after statements; None where no thread goes on."""
+        """Return the elements that are known after statements; None where no thread goes on."""
         for statement in statements:
             if known is None:
                 return None
@@ -272,7 +272,6 @@ class Flow:
         return known
 
     def statement(self, node: ast.stmt, known: Known) -> Known | None:
-        """The elements that are known after a statement; None where no thread goes on."""
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             return self._assign(node, known)
         if isinstance(node, ast.If):
@@ -301,7 +300,7 @@ class Flow:
         return known
 
     def _place(self, target: ast.expr, known: Known) -> Known:
-        """The elements that are known after the indices of targets, each evaluated once."""
+        """Return the elements that are known after the indices of targets, each evaluated once."""
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
         for part in parts:
             if isinstance(part, ast.Subscript):
@@ -378,7 +377,7 @@ class Flow:
     def _turn(
         self, node: ast.For | ast.While, known: Known, loop: Loop
     ) -> tuple[Known, Known | None]:
-        """The elements that are known after a turn of a loop, and where it ends of itself."""
+        """Give the elements that are known after a turn of a loop, and where it ends of itself."""
         self.loops.append(loop)
         ended: Known | None = known
         if isinstance(node, ast.While):
@@ -402,7 +401,7 @@ def _target(node: ast.For | ast.While) -> list[ast.AST]:
 
 
 def _always_turns(node: ast.For | ast.While, static: Static) -> bool:
-    """Whether a loop is over a range of a constant length, which is not 0."""
+    """Say whether a loop is over a range of a constant length, which is not 0."""
     call = node.iter if isinstance(node, ast.For) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
@@ -416,6 +415,6 @@ def _always_turns(node: ast.For | ast.While, static: Static) -> bool:
 
 
 def _assigned(node: ast.AST) -> set[str]:
-    """The names that a statement, or the target of a loop, gives a value."""
+    """Return the names that a statement, or the target of a loop, gives a value."""
     stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
     return {n.id for n in stored if isinstance(n.ctx, ast.Store)}

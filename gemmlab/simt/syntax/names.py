@@ -1,7 +1,5 @@
 """The names of `cuda` that mean something in a kernel, whichever `cuda` they come from."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from types import ModuleType
@@ -71,7 +69,6 @@ class Namespace:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type by which Numba-CUDA knows its own namespace of this name."""
         return numba_namespace(self._name)
 
 
@@ -88,13 +85,13 @@ def numba_namespace(name: str | None = None) -> Any:
 
 
 def stand_in_names() -> dict[str, Any]:
-    """The names of `cuda` that mean something in a kernel, for the stand-in to have."""
+    """Return the names of `cuda` that mean something in a kernel, for the stand-in to have."""
     plain = {path: Intrinsic(path) for path in INTRINSICS if "." not in path}
     return plain | {name: Namespace(name) for name in NAMESPACES}
 
 
 def intrinsic_path(value: object) -> str | None:
-    """The dotted path of a `cuda` name, from whichever of the two it came, or None."""
+    """Return the dotted path of a `cuda` name, from whichever of the two it came, or None."""
     if isinstance(value, Intrinsic):
         return value.path
     numba_cuda = sys.modules.get("numba.cuda")
@@ -103,7 +100,7 @@ def intrinsic_path(value: object) -> str | None:
 
 @cache
 def _paths(numba_cuda: ModuleType) -> dict[int, str]:
-    """The paths of Numba's own names, by the identity of what they name."""
+    """Return the paths of Numba's own names, by the identity of what they name."""
     paths = {}
     for path in INTRINSICS:
         found: Any = numba_cuda
@@ -115,7 +112,7 @@ def _paths(numba_cuda: ModuleType) -> dict[int, str]:
 
 
 def is_cuda(value: object) -> bool:
-    """Whether `value` is `numba.cuda`, the stand-in, or a namespace of theirs."""
+    """Say whether `value` is `numba.cuda`, the stand-in, or a namespace of theirs."""
     if isinstance(value, Namespace):
         return True
     numba_cuda = sys.modules.get("numba.cuda")

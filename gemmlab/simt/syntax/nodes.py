@@ -6,8 +6,6 @@ tuples outside the kernel, and names that the kernel gives to these. The compile
 numbers, such as 16 + 1, but not of names, such as T + 1.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable
@@ -19,39 +17,39 @@ M, TUPLE, VALUE, NEXT, ARRAY, INDEX = ".m", ".tuple", ".value", ".next", ".array
 
 
 def load_name(identifier: str) -> ast.Name:
-    """The value of a name."""
+    """Return the value of a name."""
     return ast.Name(identifier, ast.Load())
 
 
 def set_name(identifier: str, value: ast.expr) -> ast.Assign:
-    """`identifier = value`."""
+    """Return `identifier = value`."""
     return ast.Assign([ast.Name(identifier, ast.Store())], value)
 
 
 def on_machine(method: str, *args: ast.expr) -> ast.Call:
-    """A call of a method of a part of the machine, such as "loops.begin"."""
+    """Return a call of a method of a part of the machine, such as "loops.begin"."""
     part, _, name = method.partition(".")
     owner = ast.Attribute(load_name(M), part, ast.Load())
     return ast.Call(ast.Attribute(owner, name, ast.Load()), list(args), [])
 
 
 def plain_parameters(*names: str) -> ast.arguments:
-    """A parameter list of plain names."""
+    """Return a parameter list of plain names."""
     return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
 
 
 def thunk(expression: ast.expr) -> ast.Lambda:
-    """A function without parameters that gives the expression, when it is called."""
+    """Return a function without parameters that gives the expression, when it is called."""
     return ast.Lambda(plain_parameters(), expression)
 
 
 def place_of(node: ast.AST) -> tuple[int, int, int, int]:
-    """The place of a node: its first and last line, its first and last column."""
+    """Return the place of a node: its first and last line, its first and last column."""
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset  # type: ignore
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """The names that stand anywhere in a part of a tree."""
+    """Return the names that stand anywhere in a part of a tree."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
@@ -64,7 +62,7 @@ LONGEST = 128  # the longest integer that Python computes beforehand, in bits
 
 
 def folded(node: ast.expr) -> int | float | complex | None:
-    """The number that operators on written numbers give; None for anything else.
+    """Return the number that operators on written numbers give; None for anything else.
 
     >>> folded(ast.parse("2**-2 + 1", mode="eval").body)
     1.25
@@ -87,7 +85,7 @@ def folded(node: ast.expr) -> int | float | complex | None:
 
 
 def known_truth(test: ast.expr) -> bool | None:
-    """Whether a condition holds, where written numbers decide it; None elsewhere.
+    """Say whether a condition holds, where written numbers decide it; None elsewhere.
 
     Numba then leaves the other branch out, with the types of its values.
 
@@ -116,7 +114,7 @@ Static = Callable[[ast.expr], tuple[bool, object]]  # whether an expression is k
 
 
 def computed_part(shape: ast.expr, tree: ast.FunctionDef, static: Static) -> ast.expr | None:
-    """The first part of a shape that is no constant to Numba; None where all of them are."""
+    """Return the first part of a shape that is no constant to Numba; None where all of them are."""
     parts = shape.elts if isinstance(shape, ast.Tuple) else [shape]
     return next((part for part in parts if not _is_constant(part, tree, static)), None)
 
@@ -140,7 +138,7 @@ def _is_constant(node: ast.expr, tree: ast.FunctionDef, static: Static) -> bool:
 
 
 def _assigned(name: str, tree: ast.FunctionDef) -> list[ast.expr | None]:
-    """The values that a name of the function is assigned; None for one that is not plain.
+    """Return the values that a name of the function is assigned; None for one that is not plain.
 
     Several assignments are plain only outside of branches and loops.
     """

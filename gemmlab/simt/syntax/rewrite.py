@@ -1,4 +1,4 @@
-"""From a kernel's source to the function that runs it in lock-step.
+"""A kernel's source becomes the function that runs it in lock-step: its statements, and the whole.
 
 Every value becomes an array over all lanes, so the rewritten function runs once for all threads:
 `if` and loops become masks, subscripts become counted loads and stores, all of them calls of the
@@ -8,6 +8,7 @@ parts of the machine `m`; names of the enclosing scopes become constants, as Num
 from __future__ import annotations
 
 import ast
+import builtins
 import types
 from collections import deque
 from collections.abc import Callable
@@ -17,10 +18,212 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.simt.syntax.expressions import Path, frozen, scope_of
-from gemmlab.simt.syntax.nodes import place_of
+from gemmlab.simt.syntax import assigned, nodes
+from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions, Path, frozen, scope_of
+from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of, plain_parameters, set_name
 from gemmlab.simt.syntax.source import Source
-from gemmlab.simt.syntax.statements import Statements
+
+
+class Statements(Expressions):
+    """Rewrites statements, and with them a whole function."""
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """Return the function f(m, *args) that does for all lanes what `node` does for one."""
+        parameters = self.parameters(node)
+        own = self.locals - set(parameters)
+        body = self.unassigned(own) + self.block(node.body) + self.without_value()
+        arguments = plain_parameters(nodes.M, *parameters)
+        arguments.defaults = [self.constant(v, node) for v in self.defaults]
+        return ast.FunctionDef(node.name, arguments, body, [], type_params=[])
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements one after the other; those that no thread comes to are left out."""
+        out: list[ast.stmt] = []
+        for i, statement in enumerate(statements, 1):
+            result = self.visit(statement)
+            out.extend(result if isinstance(result, list) else [result])
+            if i < len(statements) and _leaves(statement):
+                rest = self.block(statements[i:])
+                return [*out, ast.If(on_machine("branches.anybody"), rest, [])]
+        return out or [ast.Pass()]
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        if isinstance(node.value, ast.Constant):
+            return ast.Pass()  # a docstring
+        if isinstance(node.value, ast.Call):
+            return ast.Expr(self.call(node.value))
+        return ast.Expr(self.visit(node.value))
+
+    def visit_Pass(self, node: ast.Pass) -> ast.stmt:
+        return node
+
+    def store(self, target: ast.expr, value: ast.expr, depth: int = 0) -> list[ast.stmt]:
+        """Assign to a name, an element, or a tuple of these, `depth` tuples deep."""
+        if isinstance(target, ast.Name):
+            method = "variables.assign" + "_noted" * (target.id in self.unsure.names)
+            values = load_name(target.id), value, ast.Constant(target.id)
+            return [set_name(target.id, on_machine(method, *values))]
+        of_record = isinstance(target, ast.Attribute) and target.attr not in ATTRIBUTES
+        if isinstance(target, ast.Subscript) or of_record:
+            array = self.visit(target.value)
+            index = ast.Constant(target.attr) if of_record else self.index(target)
+            line = ast.Constant(target.lineno)
+            return [ast.Expr(on_machine("memory.store", array, index, value, line))]
+        if isinstance(target, ast.Tuple):
+            sizes = ast.Constant(len(target.elts)), ast.Constant(target.lineno)
+            name = f"{nodes.TUPLE}{depth}"
+            out: list[ast.stmt] = [set_name(name, on_machine("variables.unpack", value, *sizes))]
+            for i, element in enumerate(target.elts):
+                part = ast.Subscript(load_name(name), ast.Constant(i), ast.Load())
+                out += self.store(element, part, depth + 1)
+            return out
+        raise self.refuse(target, type(target).__name__, "assign to a name or an element")
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        if len(node.targets) == 1:
+            return self.store(node.targets[0], self.visit(node.value))
+        out: list[ast.stmt] = [set_name(nodes.VALUE, self.visit(node.value))]
+        for target in node.targets:
+            out += self.store(target, load_name(nodes.VALUE))
+        return out
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        return self.store(node.target, self.visit(node.value)) if node.value else [ast.Pass()]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        target, line = node.target, ast.Constant(node.lineno)
+        if isinstance(target, ast.Name):
+            old = ast.copy_location(load_name(target.id), target)
+            value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+            return self.store(target, self.visit(value))
+        # Array or record, and index, are evaluated once.
+        element = load_name(nodes.ARRAY), load_name(nodes.INDEX)
+        if isinstance(target, ast.Subscript):
+            where, old = self.index(target), self.load(target, *element)
+        elif isinstance(target, ast.Attribute) and target.attr not in ATTRIBUTES:
+            where = ast.Constant(target.attr)
+            old = on_machine("variables.attribute", *element, line)
+        else:
+            raise self.refuse(target, ast.unparse(target), "assign to a name or an element")
+        value = self.operation(node, old, None, node.value)
+        return [
+            set_name(nodes.ARRAY, self.visit(target.value)),
+            set_name(nodes.INDEX, where),
+            ast.Expr(on_machine("memory.store", *element, value, line)),
+        ]
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        test = on_machine("branches.if_", self.visit(node.test), ast.Constant(node.lineno))
+        ways = self.block(node.body), self.block(node.orelse)
+        after: list[ast.stmt] = [ast.Expr(on_machine("branches.end_if"))]
+        if node in self.left_out.together:
+            place = ast.Constant((node.lineno, node.col_offset))
+            for way in ways:
+                last = way[-1]
+                while isinstance(last, ast.If):  # after a statement that some threads leave
+                    last = last.body[-1]
+                store = last.value  # type: ignore[attr-defined]
+                store.func.attr = "store_together"
+                store.args.append(place)
+            after.append(ast.Expr(on_machine("memory.count_together", place)))
+        out: list[ast.stmt] = [ast.If(test, ways[0], [])]
+        if node.orelse:
+            out.append(ast.If(on_machine("branches.else_"), ways[1], []))
+        return out + after
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        test = on_machine("loops.while_", self.visit(node.test), ast.Constant(node.lineno))
+        body = [*self.block(node.body), ast.Expr(on_machine("loops.end_iteration"))]
+        return [
+            ast.Expr(on_machine("loops.begin")),
+            ast.While(test, body, []),
+            *self.after_loop(node),
+        ]
+
+    def after_loop(self, node: ast.While | ast.For) -> list[ast.stmt]:
+        """Return the end of a loop, and its `else`, for the lanes that have met no `break`."""
+        if not node.orelse:
+            return [ast.Expr(on_machine("loops.end"))]
+        orelse = ast.If(on_machine("loops.else_"), self.block(node.orelse), [])
+        return [orelse, ast.Expr(on_machine("loops.end_else"))]
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        values = on_machine("loops.iterate", self.visit(node.iter), ast.Constant(node.lineno))
+        body = [
+            *self.store(node.target, load_name(nodes.NEXT)),
+            *self.block(node.body),
+            ast.Expr(on_machine("loops.end_iteration")),
+        ]
+        return [
+            ast.Expr(on_machine("loops.begin")),
+            ast.For(ast.Name(nodes.NEXT, ast.Store()), values, body, []),
+            *self.after_loop(node),
+        ]
+
+    def visit_Break(self, node: ast.Break) -> ast.stmt:
+        return ast.Expr(on_machine("loops.break_"))
+
+    def visit_Continue(self, node: ast.Continue) -> ast.stmt:
+        return ast.Expr(on_machine("loops.continue_"))
+
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        value = self.visit(node.value) if node.value else ast.Constant(None)
+        leave = ast.Expr(on_machine("calls.return_", value, ast.Constant(node.lineno)))
+        return [leave] if assigned.gives_value(node) else [*self.without_value(), leave]
+
+    def without_value(self) -> list[ast.stmt]:
+        """Statements that note the lanes that end without a value, where others return one."""
+        return [ast.Expr(on_machine("calls.without_value"))] if self.unsure.ends else []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """A function that the kernel defines: it sees the kernel's variables."""
+        names = self.parameters(node)
+        own_names = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+        own = {n.id for n in own_names if not isinstance(n.ctx, ast.Load)}
+        outer = self.locals, self.unsure
+        self.locals, self.unsure = self.locals | own | set(names), assigned.unsure(node)
+        self.outer_reads = self.outer_reads | self.unsure.outer
+        start = self.unassigned(own - set(names))
+        body = start + self.block(node.body) + self.without_value()
+        self.locals, self.unsure = outer
+        inner = ast.FunctionDef(node.name, plain_parameters(*names), body, [], type_params=[])
+        value = on_machine("calls.inner", load_name(node.name))
+        return [inner, set_name(node.name, value)]
+
+    def unassigned(self, names: set[str]) -> list[ast.stmt]:
+        """Statements that give local variables the value that cannot be read."""
+        return [
+            set_name(name, on_machine("variables.unassigned", ast.Constant(name)))
+            for name in sorted(names)
+        ]
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        text = ast.Constant(_text(node.msg) or ast.unparse(node.test))
+        values = ast.Constant("AssertionError"), text, self.visit(node.test)
+        return ast.Expr(on_machine("branches.fail", *values))
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        known, kind = self.static(made) if made is not None else (False, None)
+        if not known or kind is not getattr(builtins, getattr(kind, "__name__", ""), None):
+            raise self.refuse(node, ast.unparse(node), "raise one of Python's own exceptions")
+        text = _text(node.exc.args[0]) if isinstance(node.exc, ast.Call) and node.exc.args else ""
+        values = ast.Constant(kind.__name__), ast.Constant(text), ast.Constant(False)
+        return ast.Expr(on_machine("branches.fail", *values))
+
+
+def _text(message: ast.expr | None) -> str:
+    """Return the text of an exception, as far as the source has it."""
+    if message is None:
+        return ""
+    return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether threads may leave the function, the loop or its turn in the middle of a statement."""
+    kinds = (ast.Return, ast.Break, ast.Continue)
+    return any(isinstance(node, kinds) for node in ast.walk(statement))
+
 
 SOURCE = ".source"  # the global name by which a lock-step function knows its kernel's source
 
@@ -46,7 +249,7 @@ class Rewritten:
         return ast.unparse(self.tree)
 
     def bind(self, translate: Callable[[Any], Any]) -> Callable:
-        """The function f(m, *args), its constants put into the form of one machine."""
+        """Return the function f(m, *args), its constants put into the form of one machine."""
         namespace = {name: translate(value) for name, value in self.constants.items()}
         namespace[SOURCE] = self.source
         exec(self.code, namespace)
@@ -82,7 +285,7 @@ Program = dict[Callable, Rewritten]
 
 
 def rewrite(function: Callable, source: Source, translate: Callable[[Any], Any]) -> Rewritten:
-    """The lock-step form of a kernel or device function; arrays that it names are copied.
+    """Return the lock-step form of a kernel or device function; arrays that it names are copied.
 
     `translate` turns a value of an enclosing scope into what a machine works with; it raises
     TypeError for what kernels cannot use, which becomes an UnsupportedError at the value's line.

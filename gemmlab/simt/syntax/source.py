@@ -47,7 +47,7 @@ INSTEAD_OF = {  # functions of the host -> what a kernel has for them
 
 
 def instead_of(function: Callable) -> str | None:
-    """The advice on what a kernel has for a function of the host; None where there is none."""
+    """Give the advice on what a kernel has for a function of the host; None where there is none."""
     if "random" in type(getattr(function, "__self__", None)).__module__:
         return "draw with numba.cuda.random, as xoroshiro128p_uniform_float32 does"
     return INSTEAD_OF.get(function) if isinstance(function, Hashable) else None
@@ -61,13 +61,13 @@ class UnsupportedError(Exception):
 
 
 def unsupported(source: Source, line: int, what: str, instead: str) -> UnsupportedError:
-    """The refusal of `what`, at a line of `source`, with what to write instead."""
+    """Return the refusal of `what`, at a line of `source`, with what to write instead."""
     text = f"{what} is not supported in a simulated kernel: {instead}"
     return located(UnsupportedError(f"{text}\n  {source.place(line)}"), source, line)
 
 
 def located(error: Exception, source: Source, line: int) -> Exception:
-    """An error of a kernel's source that knows its place: the file, the line, the function."""
+    """Give an error of a kernel's source that knows its place: the file, the line, the function."""
     error.place = source.file, line, source.tree.name  # type: ignore[attr-defined]
     return error
 
@@ -82,11 +82,11 @@ class Source:
     lines: tuple[str, ...]
 
     def place(self, line: int) -> str:
-        """The file, the number and the text of `line`."""
+        """Return the file, the number and the text of `line`."""
         return f"{self.file}, line {line}: {self.code(line)}"
 
     def code(self, line: int) -> str:
-        """The text of `line`, a line of the file, which may belong to a device function."""
+        """Return the text of `line`, a line of the file, which may belong to a device function."""
         index = line - self.first_line
         inside = 0 <= index < len(self.lines)
         return (self.lines[index] if inside else linecache.getline(self.file, line)).strip()
@@ -122,7 +122,8 @@ class Source:
             for target in n.targets
             if isinstance(target, ast.Name)
         }
-        atomics = [n for n in calls if _is_atomic(n.func)]
+        # The functions of `cuda.atomic` store to their first argument alone.
+        atomics = [n for n in calls if ast.unparse(n.func).startswith("cuda.atomic.")]
         updated = {_root(n.args[0]) for n in atomics if n.args}
         arguments = [
             a
@@ -136,13 +137,8 @@ class Source:
         return parameters
 
 
-def _is_atomic(function: ast.expr) -> bool:
-    """Whether a call is of `cuda.atomic`, whose functions store to their first argument alone."""
-    return ast.unparse(function).startswith("cuda.atomic.")
-
-
 def _root(node: ast.expr) -> str:
-    """The name of the array that an element, a view or a method is taken from."""
+    """Return the name of the array that an element, a view or a method is taken from."""
     while isinstance(node, (ast.Subscript, ast.Attribute)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
@@ -174,7 +170,7 @@ def read_source(function: Callable) -> Source:
 
 
 def _lambda(function: Callable, file: str) -> ast.FunctionDef:
-    """A lambda as a function with the same line numbers; UnsupportedError for what is none."""
+    """Give a lambda as a function with the same line numbers; UnsupportedError for what is none."""
     try:
         module = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:  # a notebook's cell with commands of its own
@@ -190,7 +186,7 @@ def _lambda(function: Callable, file: str) -> ast.FunctionDef:
 
 
 def _has_code(node: ast.Lambda, function: Callable) -> bool:
-    """Whether the code of `function` lies in the body of a lambda."""
+    """Say whether the code of `function` lies in the body of a lambda."""
     body, code = node.body, function.__code__
     first, last = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [p for p in code.co_positions() if p[2] != p[3]]  # without what has no text

@@ -23,7 +23,7 @@ from gemmlab import device
 from gemmlab.compiled.sass.compiling import machine_code
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.device import sources
-from gemmlab.here.tools import tool_version
+from gemmlab.here.driver import tool_version
 from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure.microbenchmarks import DIGITS
 from tests.support.paths import ROOT

@@ -14,7 +14,7 @@ from benchmarks.microbenchmarks import microbenchmark, running
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, sha256
 from gemmlab.compiled.sass.compiling import assemble, machine_code
 from gemmlab.device import device
-from gemmlab.here import tools
+from gemmlab.here import driver as asked
 from gemmlab.here.driver import GpuStatus
 from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure.backends import sensors
@@ -103,10 +103,10 @@ def driver(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=fake))
     monkeypatch.setattr(running, "WARM_UP_LAUNCHES", 2)
     monkeypatch.setattr(running, "assemble", lambda ptx, target: (fake.cubins(ptx), None))
-    monkeypatch.setattr(tools, "tool_version", lambda name: "13.0.88")
+    monkeypatch.setattr(asked, "tool_version", lambda name: "13.0.88")
     monkeypatch.setattr(sensors, "sensors", lambda uuid: lambda: sensors.Reading(1.98e9, 500.0, 0))
     status = GpuStatus(True, "", "", "NVIDIA H200", "580.1", (13, 0), (9, 0))
-    for module in (running, tools):
+    for module in (running, asked):
         monkeypatch.setattr(module, "gpu_status", lambda: status)
     return fake
 
@@ -227,7 +227,7 @@ def test_code_is_that_of_the_listing():
 
 @pytest.mark.ptxas
 def test_the_assembler_tells_its_version():
-    assert re.fullmatch(r"\d+\.\d+\.\d+", tools.tool_version("ptxas"))
+    assert re.fullmatch(r"\d+\.\d+\.\d+", asked.tool_version("ptxas"))
 
 
 @pytest.mark.gpu

@@ -5,9 +5,8 @@ import math
 import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, records
-from gemmlab.compiled.forecast.counting import count_rung, cycles, of_warp, port_reads
 from gemmlab.compiled.forecast.kernel import forecast, known_device
-from gemmlab.compiled.forecast.rungs import execute_rung
+from gemmlab.compiled.forecast.rungs import count_rung, cycles, execute_rung, of_warp, port_reads
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.program import program
 from gemmlab.compiled.sm.streams import stream

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, cuda, device, kernels, records
-from gemmlab.compiled.forecast.executed import L1
+from gemmlab.compiled.forecast.executed import L1, Share, share
 from gemmlab.compiled.forecast.kernel import predict_time, total_cycles
 from gemmlab.compiled.forecast.rungs import predict_rung
-from gemmlab.compiled.forecast.share import Share, share
 from gemmlab.compiled.sm.facts import facts
 
 H200 = device("h200")

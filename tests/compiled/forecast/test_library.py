@@ -7,8 +7,15 @@ import pytest
 from benchmarks.forecast.library import SIZES, Ran, chosen, products
 from benchmarks.guide_figures import FORMATS
 from gemmlab import Gemm, device, records
-from gemmlab.compiled.forecast.library import in_tile, predict_library
-from gemmlab.compiled.forecast.library_tiles import FILE, TileTimes, kind, tiles, write
+from gemmlab.compiled.forecast.library import (
+    FILE,
+    TileTimes,
+    in_tile,
+    kind,
+    predict_library,
+    tiles,
+    write,
+)
 from gemmlab.measure.records import RecordError
 from gemmlab.problem import LAYOUTS
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, kernels
-from gemmlab.compiled.forecast.executed import asked_together, first_warps, neighbour
+from gemmlab.compiled.forecast.executed import Share, asked_together, first_warps, neighbour
 from gemmlab.compiled.forecast.rungs import execute_rung
-from gemmlab.compiled.forecast.share import Share
 from gemmlab.compiled.sass.execution.machine import Visit
 from gemmlab.compiled.sass.execution.memory import Cost
 

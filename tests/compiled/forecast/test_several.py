@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels
-from gemmlab.compiled.forecast.executed import L1, Executed, addition_sectors, streams
+from gemmlab.compiled.forecast.executed import L1, Executed, Share, addition_sectors, streams
 from gemmlab.compiled.forecast.kernel import at_its_clock, forecast
 from gemmlab.compiled.forecast.rung_listings import arguments, usual
 from gemmlab.compiled.forecast.rungs import (
@@ -17,7 +17,6 @@ from gemmlab.compiled.forecast.rungs import (
     forecast_rung,
     predict_rung,
 )
-from gemmlab.compiled.forecast.share import Share
 from gemmlab.compiled.forecast.whole_gpu import clock, sm_facts
 from gemmlab.compiled.sass.execution.machine import Visit
 from gemmlab.compiled.sass.execution.memory import Cost

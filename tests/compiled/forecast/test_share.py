@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gemmlab import device
+from gemmlab.compiled.forecast.executed import Share, following, most_blocks, speeds
 from gemmlab.compiled.forecast.kernel import busiest
-from gemmlab.compiled.forecast.share import Share, following, most_blocks, speeds
 from gemmlab.measure import microbenchmarks as results
 
 SMS = 132

@@ -14,7 +14,7 @@ from gemmlab.compiled.sass.listing import (
     Register,
     parse,
 )
-from gemmlab.here.tools import tool
+from gemmlab.here.driver import tool
 
 # Bits 105 to 125 of an instruction: the upper word's 41 to 61.
 FIELDS = {
@@ -75,7 +75,7 @@ def test_immediates_are_integers_or_floats():
 
 
 def test_a_tool_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr("gemmlab.here.tools.shutil.which", lambda name: None)
+    monkeypatch.setattr("gemmlab.here.driver.shutil.which", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "cuda.pathfinder", None)
     tool.cache_clear()
     with pytest.raises(RuntimeError, match="pip install nvidia-cuda-nvdisasm"):

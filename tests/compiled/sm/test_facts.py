@@ -7,7 +7,7 @@ import pytest
 from benchmarks.microbenchmarks import LOOPS
 from gemmlab.compiled.sass.listing import Instruction
 from gemmlab.compiled.sm.facts import UNITS, facts, parse
-from gemmlab.compiled.sm.pipes import GROUPS, OPCODES, Kind, Pipe, Unit, use
+from gemmlab.compiled.sm.pipes import GROUP_OF, OPCODES, Kind, Pipe, Unit, use
 from gemmlab.compiled.sm.registers import Read, reads
 from gemmlab.device import text_of
 
@@ -44,7 +44,7 @@ def test_a_file_of_facts_is_checked(old, new, message):
 
 
 def test_an_opcode_has_one_place():
-    assert len(GROUPS) == sum(len(names.split()) for names in OPCODES.values())
+    assert len(GROUP_OF) == sum(len(names.split()) for names in OPCODES.values())
 
 
 @pytest.mark.parametrize(

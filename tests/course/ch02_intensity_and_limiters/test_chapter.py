@@ -14,8 +14,7 @@ from gemmlab.course.ch02_intensity_and_limiters.q1_fused_epilogue import build_e
 from gemmlab.course.ch02_intensity_and_limiters.q3_shared_weights import build_layer
 from gemmlab.measure import microbenchmarks as results
 from gemmlab.model.layers import OPERATIONS, Attention, Convolution, Linear
-from gemmlab.model.limiter import BLOCKS_PER_SM, limiter
-from gemmlab.model.roofline import attainable, clocks, intensities, slopes
+from gemmlab.model.limiter import BLOCKS_PER_SM, attainable, clocks, intensities, limiter, slopes
 from tests.course.answers import cell
 from tests.support.paths import ROOT
 

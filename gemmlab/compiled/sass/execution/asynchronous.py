@@ -6,8 +6,6 @@ that these are followed to the letter: lanes wait until the phase is complete.
 Source: PTX ISA 9.0, section "mbarrier".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Instructions on floats; products and sums are rounded once, as the hardware rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -90,7 +88,7 @@ def fmul(o: Operands) -> Step:
 
 
 def wide(value: Any) -> Any:
-    """A value as float64."""
+    """Return a value as float64."""
     return np.asarray(value).astype(np.float64)
 
 

@@ -4,8 +4,6 @@ Source of the names: NVIDIA, CUDA Binary Utilities, Instruction Set Reference. W
 detail is not documented; tests run compiled kernels with them against the kernels' results.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from typing import Any

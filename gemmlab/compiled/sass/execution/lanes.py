@@ -1,23 +1,26 @@
-"""The lanes of a warp work together in these instructions: votes, shuffles, Tensor Cores."""
+"""Lanes of a warp are directed together, and work together.
 
-from __future__ import annotations
+Branches, calls, ends and barriers direct them: lanes that go the same way execute as a group. In
+votes, shuffles and the instructions of Tensor Cores they work together.
+"""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gemmlab.compiled.sass.execution.memory import Memory, Watch, cost, sum_of
-from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
-from gemmlab.compiled.sass.listing import Address, Register
-from gemmlab.instructions import ldmatrix, matrix
-from gemmlab.instructions.instruction import Instruction
+from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step, warps_with
+from gemmlab.compiled.sass.listing import Address, Instruction, Listing, Register
+from gemmlab.instructions import matrix
 from gemmlab.tiling import WARP
 
 LANES = np.arange(WARP)
 
 
 def by_warp(row: Any, lanes: int) -> np.ndarray:
-    """A row as (warps, 32)."""
+    """Return a row as (warps, 32)."""
     return np.broadcast_to(row, lanes).reshape(-1, WARP)
 
 
@@ -189,7 +192,7 @@ def hmma(o: Operands) -> Step:
     """D = A·B + C of a warp, as `gemmlab.numerics` has the arithmetic of an H200."""
     shape, out, *forms = o.instruction.modifiers
     name = f"mma_{SHAPES[shape]}_{out.lower()}_{FORMATS[forms[0]] if forms else 'f16'}"
-    instruction: Instruction = getattr(matrix, name)
+    instruction = getattr(matrix, name)
 
     def run(mask: Mask) -> None:
         warps = whole(o, mask)
@@ -207,7 +210,7 @@ def ldsm(o: Operands, memory: Memory, watch: Watch) -> Step:
     _, order, *number = o.instruction.modifiers
     count = int(number[0]) if number else 1
     trans = "_trans" if order == "MT88" else ""
-    instruction: Instruction = getattr(ldmatrix, f"ldmatrix_x{count}{trans}")
+    instruction = getattr(matrix, f"ldmatrix_x{count}{trans}")
     place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
     address = sum_of(o, o.all[place])
 
@@ -224,3 +227,216 @@ def ldsm(o: Operands, memory: Memory, watch: Watch) -> Step:
         keep(o, 0, instruction.meaning(rows, arch="sm_90"), warps)
 
     return run
+
+
+@dataclass(eq=False)
+class Group:
+    """A group of lanes executes together, maybe of many warps, at an index into the listing."""
+
+    at: int
+    lanes: np.ndarray
+    steps: int = 0  # instructions that they have executed
+
+    def __post_init__(self) -> None:
+        self.warps = np.flatnonzero(self.lanes.reshape(-1, WARP).any(1))
+
+
+class Meeting:
+    """A meeting holds lanes until all that are expected have come, by warp or by block."""
+
+    def __init__(self, lanes: int, size: int) -> None:
+        """`size` lanes, a warp's or a block's, wait for each other."""
+        self.size = size
+        self.expected = np.zeros(lanes, bool)
+        self.waiting = np.zeros(lanes, bool)
+
+    def complete(self, alive: np.ndarray) -> np.ndarray:
+        """Return the waiting lanes whose partners have all come or ended; they wait no longer."""
+        if not self.waiting.any():
+            return self.waiting.copy()
+        missing = self.expected & alive & ~self.waiting
+        free = ~missing.reshape(-1, self.size).any(1)
+        gone = self.waiting & np.repeat(free, self.size)
+        self.waiting &= ~gone
+        return gone
+
+
+class Groups:
+    """The groups that can go on are kept by the instruction at which they are.
+
+    Lanes of one warp that have parted do not go together again because they are at the same
+    instruction: hardware joins them where they wait for each other. Other warps may join.
+    """
+
+    PATIENCE = 1 << 9  # steps that one group may be ahead of another
+
+    def __init__(self) -> None:
+        self.ready: dict[int, list[Group]] = {}
+
+    def add(self, at: int, lanes: np.ndarray, steps: int) -> None:
+        """Let lanes go on at an instruction, with those of other warps that are there already."""
+        if not lanes.any():
+            return
+        group, there = Group(at, lanes, steps), self.ready.setdefault(at, [])
+        for i, other in enumerate(there):
+            if np.intersect1d(other.warps, group.warps, assume_unique=True).size == 0:
+                there[i] = Group(at, other.lanes | lanes, min(other.steps, steps))
+                return
+        there.append(group)
+
+    def take(self) -> Group:
+        """Take the group to execute: the furthest behind in the code, unless another starves."""
+        hindmost = min((g for there in self.ready.values() for g in there), key=lambda g: g.steps)
+        first = self.ready[min(self.ready)][0]
+        chosen = first if first.steps - hindmost.steps < self.PATIENCE else hindmost
+        there = self.ready[chosen.at]
+        there.remove(chosen)
+        if not there:
+            del self.ready[chosen.at]
+        return chosen
+
+
+Direct = Callable[[Instruction, Group, np.ndarray], None]
+
+
+class Directions:
+    """Some instructions direct lanes: what each does with those for which its guard holds."""
+
+    def __init__(self, listing: Listing, state: State, alive: np.ndarray, room: int) -> None:
+        """`alive` are the lanes that there are, `room` the lanes of a block."""
+        self.state, self.alive, self.room = state, alive, room
+        self.functions = listing.functions
+        self.index = {i.address: at for at, i in enumerate(listing.instructions)}
+        self.groups = Groups()
+        lanes = len(alive)
+        self.convergence = {f"B{i}": Meeting(lanes, WARP) for i in range(16)}
+        self.warp_sync, self.block_sync = Meeting(lanes, WARP), Meeting(lanes, room)
+        self.returns = np.zeros(lanes, np.int64)  # where lanes that wait go on
+        self.votes = np.zeros(lanes, bool)  # of BAR.RED, and how they are counted
+        self.reduction = "POPC"
+        self.result = np.zeros(lanes, np.uint32)  # of the block's last BAR.RED
+        self.meanings: dict[str, Direct] = {
+            "BRA": self._branch, "EXIT": self._exit, "BSSY": self._expect, "BSYNC": self._meet,
+            "BREAK": self._leave, "WARPSYNC": self._sync_warp, "BAR": self._sync_block,
+            "CALL": self._call, "RET": self._return, "YIELD": self._yield,
+        }  # fmt: skip
+
+    def of(self, instruction: Instruction) -> Direct | None:
+        """Return what an instruction does, if it directs lanes; a try that waits is "TRYWAIT"."""
+        waits = "TRYWAIT" in instruction.modifiers
+        return self.meanings.get("TRYWAIT" if waits else instruction.name)
+
+    def on(self, group: Group, at: int, lanes: np.ndarray) -> None:
+        """Let lanes of a group go on at an instruction."""
+        self.groups.add(at, lanes, group.steps)
+
+    def _past(self, group: Group, lanes: np.ndarray) -> None:
+        self.on(group, group.at + 1, lanes)
+
+    def _target(self, instruction: Instruction) -> int:
+        label = instruction.operands[-1].strip("`()")
+        address = self.functions.get(label)
+        return self.index[int(label, 16) if address is None else address]
+
+    def _branch(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        if (
+            "DIV" in instruction.modifiers
+        ):  # taken where a warp's lanes are apart: here they are not
+            taking = np.zeros_like(taking)
+        self.on(group, self._target(instruction), taking)
+        self._past(group, group.lanes & ~taking)
+
+    def _call(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        if "REL" not in instruction.modifiers:
+            raise NotImplementedError(f"{instruction}: calls of functions elsewhere")
+        self._branch(instruction, group, taking)
+
+    def _return(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        where = np.broadcast_to(Operands(instruction, self.state).word(0)(), taking.shape)
+        for address in np.unique(where[taking]):
+            self.on(group, self.index[int(address)], taking & (where == address))
+        self._past(group, group.lanes & ~taking)
+
+    def _exit(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        self.alive &= ~taking
+        self._past(group, group.lanes & ~taking)
+        self._release(group)
+
+    def _expect(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """BSSY: these lanes of the warp will meet."""
+        meeting = self.convergence[instruction.operands[0]]
+        meeting.expected = np.where(warps_with(taking), taking, meeting.expected)
+        self._past(group, group.lanes)
+
+    def _leave(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """BREAK: these lanes will not come."""
+        self.convergence[instruction.operands[-1]].expected &= ~taking
+        self._past(group, group.lanes)
+        self._release(group)
+
+    def _meet(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        self._wait(self.convergence[instruction.operands[0]], group, taking)
+
+    def _yield(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """Lanes that wait for these to converge go on: they may hold what these wait for.
+
+        Source: US patent application 2016/0019066, "Execution of divergent threads using a
+        convergence barrier".
+        """
+        warps = warps_with(taking)
+        for meeting in self.convergence.values():
+            gone = meeting.waiting & warps
+            meeting.waiting &= ~gone
+            meeting.expected &= ~gone
+            self._go_on(group, gone)
+        self._past(group, group.lanes)
+
+    def _sync_warp(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        if "COLLECTIVE" in instruction.modifiers:
+            raise NotImplementedError(f"{instruction}: lanes of a warp that come one by one")
+        warps, expected = warps_with(taking), taking
+        if instruction.operands:
+            named = np.broadcast_to(Operands(instruction, self.state).word(0)(), taking.shape)
+            of_warp = np.repeat(np.where(taking, named, 0).reshape(-1, WARP).max(1), WARP)
+            lane = np.tile(np.arange(WARP, dtype=np.uint32), len(taking) // WARP)
+            expected = (of_warp >> lane & 1).astype(bool)
+        elif "ALL" in instruction.modifiers:
+            expected = warps
+        self.warp_sync.expected = np.where(warps, expected, self.warp_sync.expected)
+        self._wait(self.warp_sync, group, taking)
+
+    def _sync_block(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        flags = instruction.modifiers
+        if "SYNC" not in flags and "RED" not in flags:
+            raise NotImplementedError(str(instruction))
+        if "RED" in flags:
+            holds = Operands(instruction, self.state).predicate(len(instruction.operands) - 1)()
+            np.copyto(self.votes, holds, where=taking)
+            self.reduction = next(f for f in ("POPC", "AND", "OR") if f in flags)
+        self.block_sync.expected[:] = True
+        self._wait(self.block_sync, group, taking)
+
+    def _wait(self, meeting: Meeting, group: Group, lanes: np.ndarray) -> None:
+        meeting.waiting |= lanes
+        self.returns[lanes] = group.at + 1
+        self._past(group, group.lanes & ~lanes)
+        self._release(group)
+
+    def _release(self, group: Group) -> None:
+        """Let those go on whose partners have come."""
+        for meeting in (self.warp_sync, self.block_sync, *self.convergence.values()):
+            gone = meeting.complete(self.alive)
+            if meeting is self.block_sync:
+                self._count_votes(gone)
+            self._go_on(group, gone)
+
+    def _go_on(self, group: Group, lanes: np.ndarray) -> None:
+        for at in np.unique(self.returns[lanes]):
+            self.on(group, int(at), lanes & (self.returns == at))
+
+    def _count_votes(self, gone: np.ndarray) -> None:
+        """Give BAR.RED's result to the blocks that go on."""
+        votes, on = (v.reshape(-1, self.room) for v in (self.votes, gone))
+        count = (votes & on).sum(1)
+        value = {"POPC": count, "AND": count == on.sum(1), "OR": count > 0}[self.reduction]
+        np.copyto(self.result, np.repeat(value.astype(np.uint32), self.room), where=gone)

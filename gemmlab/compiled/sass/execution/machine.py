@@ -4,8 +4,6 @@
 each warp executed and what its accesses cost, and `counters` counts these costs.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ import numpy as np
 
 from gemmlab.compiled.sass.execution import asynchronous, floats, integers, lanes, memory
 from gemmlab.compiled.sass.execution.asynchronous import Waits
-from gemmlab.compiled.sass.execution.directions import Directions, Group
+from gemmlab.compiled.sass.execution.lanes import Directions, Group
 from gemmlab.compiled.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Cost, Memory
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
 from gemmlab.compiled.sass.listing import Instruction, Listing
@@ -263,7 +261,6 @@ def counters(visits: Iterable[Visit]) -> TransactionCounters:
 
 
 def _counted(cost: Cost) -> dict[str, int]:
-    """Return what one access adds to the counters."""
     requests = {f"{cost.space}_{cost.op}_requests": len(cost.warps)}
     match cost.space, cost.op:
         case "global", _:

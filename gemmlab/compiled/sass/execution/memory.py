@@ -1,7 +1,5 @@
 """A launch has memories, in which loads, stores and atomics do what they do, at a cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -49,7 +47,8 @@ class Memory:
         low, high = np.lib.array_utils.byte_bounds(array)
         owner = _owner(array)
         start = owner.__array_interface__["data"][0]
-        memory = np.ndarray(high - low, np.uint8, buffer=_flat(owner), offset=low - start)
+        flat = owner if owner.flags.c_contiguous else owner.T  # as its bytes lie
+        memory = np.ndarray(high - low, np.uint8, buffer=flat, offset=low - start)
         self.segments.append(memory)
         return (len(self.segments) << SEGMENT) + array.__array_interface__["data"][0] - low
 
@@ -90,15 +89,9 @@ class Memory:
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
-    """Return the array that owns the bytes."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def _flat(owner: np.ndarray) -> np.ndarray:
-    """Return the same bytes in the order in which they lie."""
-    return owner if owner.flags.c_contiguous else owner.T
 
 
 SPACES = {

@@ -1,7 +1,5 @@
 """A state is the registers of warps that execute compiled code; operands are read in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -144,7 +142,6 @@ class Operands:
         return self._put(self.state.predicates[operand.file][operand.index], operand.file == "UP")
 
     def is_predicate(self, index: int) -> bool:
-        """Say whether the operand is there and a predicate."""
         return index < len(self.all) and isinstance(self.all[index], Predicate)
 
     def _put(self, row: np.ndarray, uniform: bool) -> Write:

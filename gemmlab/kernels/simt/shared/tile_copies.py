@@ -6,21 +6,18 @@ memory answers: through registers, `begin` loads groups of four neighbours and `
 with `cp.async` (compute capability 8.0), `begin` starts the whole copy and nothing is left to end.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 
 from numpy import int32, uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import cp_async_4, cp_async_16, store_v4
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.shared import vector_access
 from gemmlab.kernels.simt.shared.vector_access import FOUR, reading, tile_shapes
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 RUN = 8  # neighbours along k that cp.async copies to be transposed: 32 bytes, one sector
 

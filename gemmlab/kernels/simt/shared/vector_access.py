@@ -6,18 +6,15 @@ one. A thread's tile of C is made of groups too: four rows by four columns, and 
 distance further. Functions ending in -ing make device functions for the kernels that ask for them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 FOUR = 4  # elements of a group: 16 bytes
 PAD = 4  # words after each row of a transposed tile, so that its groups stay aligned
@@ -43,7 +40,7 @@ def reading(aligned: bool) -> Callable:
 
 
 def updating(aligned: bool, tm: int, tn: int) -> Callable:
-    """The device function (C, i, j, down, across, alpha, acc, beta): C ← α·acc + β·C.
+    """Return the device function (C, i, j, down, across, alpha, acc, beta): C ← α·acc + β·C.
 
     A thread's tm×tn results stand in groups of four rows, `down` apart, and four columns, `across`
     apart, from C[i, j] on. Nothing is written outside of C, and C is not read where β = 0.
@@ -105,7 +102,7 @@ def moved(groups: traffic.Lanes, aligned: bool) -> tuple[traffic.Lanes, int]:
 def update_c(
     problem: Gemm, tiling: Tiling, first: traffic.Lanes, apart: tuple[int, int], aligned: bool
 ) -> Counter[str]:
-    """The epilogue of `updating`, over the whole grid.
+    """Return the epilogue of `updating`, over the whole grid.
 
     first : where each thread's first element is; apart : rows and columns between its groups
     """

@@ -4,8 +4,6 @@ The threads of a warp lie in its tile as a rectangle, two down, then across, the
 eight lanes that one wavefront serves read few words, each sent to several of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -19,7 +17,7 @@ from gemmlab.tiling import WARP, Tiling
 
 
 def first_element(tiling: Tiling) -> Callable:
-    """The function (t) -> (i, j): place of thread t's first group in the block's tile."""
+    """Return the function (t) -> (i, j): place of thread t's first group in the block's tile."""
     WM, WN = tiling.warp
     WARPS_N = tiling.block[1] // WN
     LANES_N = tiling.warp_lanes[1]
@@ -40,7 +38,7 @@ def apart(tiling: Tiling) -> tuple[int, int]:
 
 
 def loading(tiling: Tiling) -> Callable:
-    """The device function (As, Bs, q, i, j, a, b) that loads a thread's fragments of row q."""
+    """Give the device function (As, Bs, q, i, j, a, b) that loads a thread's fragments of row q."""
     TM, TN = tiling.thread
     DOWN, ACROSS = apart(tiling)
 
@@ -55,7 +53,7 @@ def loading(tiling: Tiling) -> Callable:
 
 
 def multiplying(tiling: Tiling) -> Callable:
-    """The device function (a, b, acc) that adds a·bᵀ to acc.
+    """Return the device function (a, b, acc) that adds a·bᵀ to acc.
 
     It goes to and fro along the rows: at a turn, b's element is still at hand.
     """
@@ -78,7 +76,7 @@ COMPUTABLE = (
 
 
 def computable(tiling: Tiling) -> bool:
-    """Whether warp tiles are an even number of threads high, and thread tiles made of fours."""
+    """Say whether warp tiles are an even number of threads high, and thread tiles made of fours."""
     return (
         tiling.warp is not None
         and tiling.warp_lanes[0] % 2 == 0
@@ -90,7 +88,7 @@ def computable(tiling: Tiling) -> bool:
 
 
 def first_elements(tiling: Tiling) -> traffic.Lanes:
-    """The place of each thread's first group in the block's tile."""
+    """Return the place of each thread's first group in the block's tile."""
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     row, col = first_element(tiling)(threads)
     return traffic.Lanes(row, col, np.ones_like(threads, bool))

@@ -4,28 +4,25 @@ Parts begin and end between tiles along k. What is copied ahead ends with the pa
 zeros are stored and nothing is loaded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import float32, int32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.simt.pipelined import variant
 from gemmlab.kernels.simt.shared import tile_copies, vector_access, warp_tiles
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 BEYOND = 1 << 30  # of k: no matrix has elements there
 
 
 def summing(tiling: Tiling, layout: str, aligned: bool, asynchronous: bool) -> Callable:
-    """The device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
+    """Give the device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
 
     The tile of C begins at C[row, col], the thread's groups at i and j in it, and p goes from
     `begin` to `end`, multiples of bk; an `end` beyond k stands for k.
@@ -136,7 +133,7 @@ def summed(
     capability: tuple[int, int] | None,
     barriers: int = 0,
 ) -> traffic.Work:
-    """The work of all tiles along k, in `parts` that each fill the rings anew.
+    """Return the work of all tiles along k, in `parts` that each fill the rings anew.
 
     longest : steps of the longest part; update : what is done with the sums, over the whole grid
     barriers : further ones

@@ -4,14 +4,13 @@ Parts begin and end between tiles along k. What is copied ahead ends with the pa
 zeros are stored and nothing is loaded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import float16, int32, uint16, uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import cp_async_commit, cp_async_wait, shared_view
 from gemmlab.kernels.kernel import FLOAT, on_device
 from gemmlab.kernels.split_k.shared.mainloop import BEYOND
@@ -19,13 +18,11 @@ from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import copying
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 
 def summing(tiling: Tiling, layout: str, aligned: bool, dtype: str) -> Callable:
-    """The device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
+    """Give the device function (A, B, row, col, i, j, begin, end, acc): acc ← Σ of A·B over p of k.
 
     The tile of C begins at C[row, col], the warp's at i and j in it, and p goes from `begin` to
     `end`, multiples of bk; an `end` beyond k stands for k.
@@ -89,14 +86,9 @@ def summing(tiling: Tiling, layout: str, aligned: bool, dtype: str) -> Callable:
 
 
 def summed(
-    problem: Gemm,
-    tiling: Tiling,
-    parts: int,
-    longest: int,
-    update: Counter[str],
-    barriers: int = 0,
+    problem: Gemm, tiling: Tiling, parts: int, longest: int, update: Counter[str], barriers: int = 0
 ) -> traffic.Work:
-    """The work of all tiles along k, in `parts` that each fill the rings anew.
+    """Return the work of all tiles along k, in `parts` that each fill the rings anew.
 
     longest : steps of the longest part; update : what is done with the sums, over the whole grid
     barriers : further ones

@@ -1,17 +1,13 @@
-"""Which tiling a kernel that divides k suggests, once each has its split."""
-
-from __future__ import annotations
+"""A kernel that divides k suggests a tiling, once each of its tilings has its split."""
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from gemmlab.device import Device
+from gemmlab import Device, Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.model import predict
 from gemmlab.model.in_tiles import RESOLUTION, in_tiles
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 FILLS = (1 / 4, 1 / 2, 1, 2, 3, 4)  # of the processors, by parts of tiles that `filled` tries
 
@@ -39,12 +35,12 @@ def fastest(
 
 
 def by_a_launch(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """The time to store parts, and to add them up in a launch of its own [s]."""
+    """Return the time to store parts, and to add them up in a launch of its own [s]."""
     return in_tiles(problem, device, tiling.block[:2], tiling.split).reduction
 
 
 def by_atomics(problem: Gemm, device: Device, tiling: Tiling) -> float:
-    """The time in which L2 adds all parts to C [s]; 0 where its rate is not known."""
+    """Return the time in which L2 adds all parts to C [s]; 0 where its rate is not known."""
     additions = tiling.split * problem.m * problem.n
     return additions / device.l2_additions if device.l2_additions else 0.0
 
@@ -56,7 +52,7 @@ def filled(
     tiling: Tiling,
     sums: Callable[[Gemm, Device, Tiling], float] = by_a_launch,
 ) -> tuple[float, Tiling]:
-    """(seconds, `tiling` with the split that takes least by `predict` and the model of sums).
+    """Give (seconds, `tiling` with the split that takes least by `predict` and the model of sums).
 
     Blocks wait for memory where they are few, which the model of tiles alone does not know: so each
     of some splits is predicted, with as many parts of tiles as fill the processors a quarter, a

@@ -7,13 +7,12 @@ bits of the result are the same every time. Where there are fewer parts than war
 several rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float32
 
+from gemmlab import Gemm
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS
@@ -21,7 +20,6 @@ from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS, WIDE, moving, 
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -33,7 +31,7 @@ def matrices(problem: Gemm, tiling: Tiling, parts: int) -> Workspace:
 
 
 def adding(out_dtype: str, paired: bool) -> Callable:
-    """The device function (C, W, alpha, beta): C ← α·(sum of W[part]) + β·C, by `adders`.
+    """Return the device function (C, W, alpha, beta): C ← α·(sum of W[part]) + β·C, by `adders`.
 
     paired : rows of C have an even number of elements, so that neighbours move together
     """
@@ -76,7 +74,7 @@ def adding(out_dtype: str, paired: bool) -> Callable:
 
 
 def adders(problem: Gemm, parts: int) -> tuple[Dim, Dim]:
-    """(grid, block) of the launch that adds up the parts: of a block (lanes, warps, rows)."""
+    """Give (grid, block) of the launch that adds up the parts: of a block (lanes, warps, rows)."""
     warps = min(WARPS, parts)
     rows = WARPS // warps
     return (-(-problem.n // WIDE), -(-problem.m // rows)), (WARP, warps, rows)
@@ -86,7 +84,7 @@ def adders(problem: Gemm, parts: int) -> tuple[Dim, Dim]:
 
 
 def added(problem: Gemm, parts: int) -> traffic.Work:
-    """The work of the launch that adds parts up, and updates C.
+    """Return the work of the launch that adds parts up, and updates C.
 
     Additions are not counted: four of them need 16 bytes of the workspace.
     """

@@ -7,23 +7,20 @@ and the first warp adds what they have. So the order depends on nothing but the 
 bits of the result are the same every time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy import float32
 
+from gemmlab import Gemm
 from gemmlab.formats import number_format
 from gemmlab.instructions import load_v4, store_v4
 from gemmlab.kernels.kernel import FLOAT, Dim, Workspace, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, moved, updating
 from gemmlab.kernels.simt.shared.warp_tiles import apart, first_elements
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
-from gemmlab.model import traffic
-from gemmlab.model.transactions import LINE, SECTOR
-from gemmlab.problem import Gemm
+from gemmlab.model import traffic, transactions
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -38,7 +35,7 @@ def stack(tiling: Tiling, tiles: int) -> Workspace:
 
 
 def storing(tiling: Tiling) -> Callable:
-    """The device function (W, slot, i, j, acc) that stores a thread's sums in tile `slot`."""
+    """Give the device function (W, slot, i, j, acc) that stores a thread's sums in tile `slot`."""
     BM = tiling.block[0]
     DOWN, ACROSS = apart(tiling)
     update_tile = updating(True, *tiling.thread)
@@ -51,7 +48,7 @@ def storing(tiling: Tiling) -> Callable:
 
 
 def adding(tiling: Tiling, aligned: bool, slot: Callable) -> Callable:
-    """The device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
+    """Give the device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
 
     It is called by a block of the launch of `adders`. The parts of C's tile number `tile` are
     `first` to `last` - 1, and slot(part, first) says where each is.
@@ -89,7 +86,7 @@ def adding(tiling: Tiling, aligned: bool, slot: Callable) -> Callable:
 
 
 def adding_pairs(tiling: Tiling, out_dtype: str, paired: bool) -> Callable:
-    """The device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
+    """Give the device function (C, W, tile, first, last, alpha, beta): C ← α·(sum of parts) + β·C.
 
     It is called by a block of the launch of `adders`. The parts of C's tile number `tile` are
     slots `first` to `last` - 1 of the workspace.
@@ -139,7 +136,7 @@ def groups(tiling: Tiling) -> int:
 
 
 def adders(problem: Gemm, tiling: Tiling, parts: int) -> tuple[Dim, Dim]:
-    """(grid, block) of the launch that adds up as many as `parts` parts of each tile."""
+    """Return (grid, block) of the launch that adds up as many as `parts` parts of each tile."""
     across, down = tiling.grid(problem)
     return (across * down * groups(tiling), tiling.block[0]), (WARP, min(WARPS, parts))
 
@@ -150,9 +147,9 @@ def for_adders(tiling: Tiling) -> Mapping[str, int]:
 
 
 def stackable(tiling: Tiling) -> bool:
-    """Whether rows of tiles are whole lines, and groups of 128 columns, or less than one."""
+    """Say whether rows of tiles are whole lines, and groups of 128 columns, or less than one."""
     bn = tiling.block[1]
-    return FLOAT * bn % LINE == 0 and (WIDE % bn == 0 or bn % WIDE == 0)
+    return FLOAT * bn % transactions.LINE == 0 and (WIDE % bn == 0 or bn % WIDE == 0)
 
 
 # ------------------------------------------------------------------------------------- their counts
@@ -169,7 +166,7 @@ def stored(tiling: Tiling, tiles: int) -> Counter[str]:
 
 
 def thread_groups(tiling: Tiling) -> traffic.Lanes:
-    """The groups of four that all threads of a block have of its tile of C."""
+    """Return the groups of four that all threads of a block have of its tile of C."""
     (tm, tn), (down, across) = tiling.thread, apart(tiling)
     rows = [r // FOUR * down + r % FOUR for r in range(tm)]
     return first_elements(tiling).repeated(rows, [c // FOUR * across for c in range(0, tn, FOUR)])
@@ -179,7 +176,7 @@ def added(
     problem: Gemm, tiling: Tiling, parts: np.ndarray, warps: int, aligned: bool,
     wide: int | None = None,
 ) -> traffic.Work:  # fmt: skip
-    """The work of the launch that adds parts up, and updates C.
+    """Return the work of the launch that adds parts up, and updates C.
 
     parts : of each tile of C in turn, 0 for one that needs no sum; warps : of a block
     wide : elements of C that an access moves; four where None and rows are aligned, else one
@@ -212,7 +209,7 @@ def added(
 def updated(
     problem: Gemm, tiling: Tiling, tiles: np.ndarray, lanes: traffic.Lanes, wide: int
 ) -> Counter[str]:
-    """The updates of C in tiles that need no workspace, `wide` elements a lane at a time."""
+    """Return the updates of C in tiles that need no workspace, `wide` elements a lane at a time."""
     offset, size = lanes.row * problem.n + lanes.col, number_format(problem.out_dtype).bytes
     counters: Counter[str] = Counter()
     for (start, rows, cols), count in placed(problem, tiling, tiles, 1).items():
@@ -223,14 +220,14 @@ def updated(
 
 
 def moving(counters: Counter[str]) -> traffic.Work:
-    """The work of a launch that multiplies nothing: its transactions, and one round trip."""
+    """Return the work of a launch that multiplies nothing: its transactions, and one round trip."""
     counters.pop("lane_bytes", None)
     sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
     shared = counters["shared_load_wavefronts"] + counters["shared_store_wavefronts"]
     return traffic.Work(
         counters=counters,
         flops={},
-        l2_bytes=SECTOR * sectors,
+        l2_bytes=transactions.SECTOR * sectors,
         l1_wavefronts=counters.pop("l1_cycles", 0) + shared,
         chain=(1, 0),
     )
@@ -245,7 +242,7 @@ def placed(
     """
     (bm, bn, _), (across, _) = tiling.block, tiling.grid(problem)
     alike: Counter[tuple[int, int, int]] = Counter()
-    line = LINE // number_format(problem.out_dtype).bytes
+    line = transactions.LINE // number_format(problem.out_dtype).bytes
     for tile, count in zip(tiles, np.broadcast_to(counts, tiles.shape), strict=True):
         i, j = int(tile) // across * bm, int(tile) % across * bn
         start = (i * problem.n + j) % line

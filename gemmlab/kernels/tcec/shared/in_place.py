@@ -7,14 +7,13 @@ its second ones that of low parts, just as `wgmma` reads them. A is split on its
 because each of its elements goes to one thread alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from numpy import int32, uint32
 
+from gemmlab import Gemm
 from gemmlab.instructions import load_v2, load_v4, store_v4, tma_load
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
@@ -26,7 +25,6 @@ from gemmlab.kernels.tensor_core.shared.accumulators import update_c
 from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.tma_tiles import shape as of_halves
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -37,18 +35,18 @@ DOWN = WARPGROUP // ACROSS  # rows that a warpgroup moves at a time
 
 
 def shape(size: int, along: bool) -> tuple[int, int, int, int]:
-    """A tile of `size` rows of A or columns of B, in FP32."""
+    """Return a tile of `size` rows of A or columns of B, in FP32."""
     blocks, rows, _ = of_halves(size, along)
     return BOXES, blocks, rows, BOX
 
 
 def split_shape(size: int, along: bool) -> tuple[int, int, int, int]:
-    """A tile of `size` rows or columns in high and low halves, in the room of that in FP32."""
+    """Give a tile of `size` rows or columns in high and low halves, in the room of that in FP32."""
     return BOXES, *of_halves(size, along)
 
 
 def in_turns(size: int) -> tuple[int, int, int, int]:
-    """A tile in FP32 as it is split: each turn has sixteen rows of both boxes."""
+    """Return a tile in FP32 as it is split: each turn has sixteen rows of both boxes."""
     return BOXES, size // DOWN, DOWN, BOX
 
 
@@ -95,7 +93,7 @@ def carrying(size: int, along: bool, first: int) -> Callable:
 
 
 def splitting(size: int, first: int) -> Callable:
-    """The device function (tiles, words, stage) by which a warpgroup splits a tile in place.
+    """Return the device function (tiles, words, stage) by which a warpgroup splits a tile in place.
 
     tiles : [stage, box, turn, row, element]; words : the same memory, as pairs of halves
 
@@ -191,7 +189,7 @@ def fragment_row():
 
 
 def fetching(along: bool) -> Callable:
-    """The device function (As, stage, row, q) -> the pairs of a fragment of 16 rows of A.
+    """Return the device function (As, stage, row, q) -> the pairs of a fragment of 16 rows of A.
 
     row : of the tile, the first of this lane's two, unsigned; q : of k, where the fragment begins
     """
@@ -242,7 +240,7 @@ def halved(v):
 
 
 def work_of(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """The work of persistent blocks.
+    """Return the work of persistent blocks.
 
     Each step of 64 along k brings tiles in FP32; B is loaded and stored once more, A loaded, and
     each consumer reads all of B for each of three products.

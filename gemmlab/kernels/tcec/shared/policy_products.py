@@ -20,14 +20,13 @@ Where rows run across k a load takes one element, from rows whose columns are sw
 eight.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float32, uint32
 
+from gemmlab import Gemm
 from gemmlab.instructions import (
     cp_async_16,
     load_v2,
@@ -44,7 +43,6 @@ from gemmlab.kernels.tensor_core.shared.shared_layouts import Place, inside, til
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, corner
 from gemmlab.model import traffic
 from gemmlab.numerics import Policy
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -55,7 +53,7 @@ def run_of(policy: Policy) -> int:
 
 
 def parting(policy: Policy) -> tuple[Callable, type]:
-    """The device function (run) -> (high, low, high, low), and the type of these words.
+    """Return the device function (run) -> (high, low, high, low), and the type of these words.
 
     They are two words of a fragment: of two float16 each, or of one TF32.
     """
@@ -84,7 +82,7 @@ def parting(policy: Policy) -> tuple[Callable, type]:
 
 
 def multiplying(tiling: Tiling, policy: Policy) -> Callable:
-    """The device function (a_high, a_low, b_high, b_low, x, main, cross): a row of fragments.
+    """Give the device function (a_high, a_low, b_high, b_low, x, main, cross): a row of fragments.
 
     That is row x of a warp's tile, and one instruction along k; a_high and a_low are of this row.
     Neighbours do not wait for each other: they are of different elements of C.
@@ -137,7 +135,7 @@ def multiplying(tiling: Tiling, policy: Policy) -> Callable:
 
 
 def joining(tiling: Tiling, policy: Policy) -> Callable:
-    """The device function (main, cross) that adds the corrections to the main product."""
+    """Return the device function (main, cross) that adds the corrections to the main product."""
     ROWS, COLUMNS = tiling.warp[0] // STEP, tiling.warp[1] // 8
     UNSCALE = float32(1 / policy.scale)
 
@@ -156,7 +154,7 @@ def joining(tiling: Tiling, policy: Policy) -> Callable:
 
 
 def placed(length: int, along_k: bool, run: int) -> Place:
-    """The function (row, four of the row) -> the element at which that group of four lies."""
+    """Give the function (row, four of the row) -> the element at which that group of four lies."""
     FOURS = length // FOUR
     SWAPPED = FOURS % 8 == 0  # rows are of whole lines of 128 bytes
     ROWS = 8 // run  # that lanes load from at once
@@ -278,14 +276,14 @@ def copyable(tiling: Tiling) -> bool:
 
 
 def ways(problem: Gemm) -> tuple[bool, bool]:
-    """Whether the stored rows of A, and of B, run along k."""
+    """Say whether the stored rows of A, and of B, run along k."""
     return problem.layout[0] == "n", problem.layout[1] == "t"
 
 
 def copied(
     problem: Gemm, tiling: Tiling, policy: Policy
 ) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
-    """The copies' loads over the whole grid, and a block's stores of a tile of A and of B.
+    """Return the copies' loads over the whole grid, and a block's stores of a tile of A and of B.
 
     An asynchronous copy is counted as the load and the store that it makes.
     """

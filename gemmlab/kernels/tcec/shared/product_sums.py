@@ -11,12 +11,11 @@ needs. A's fragments have two places, for this row and the next. B's serve all r
 the last row those of the next step take their places, one by one, as they are done with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from numpy import float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import mma_m16n8k16_f32_f16
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR
@@ -24,8 +23,6 @@ from gemmlab.kernels.tcec.shared.splitting import UNSCALE
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
 from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP, loading
-from gemmlab.problem import Gemm
-from gemmlab.tiling import Tiling
 
 PRODUCTS = 3
 ZEROS = (float32(0), float32(0), float32(0), float32(0))
@@ -35,7 +32,7 @@ STEPS = DEPTH // STEP  # along k, of a stage
 
 
 def multiplying(tiling: Tiling) -> Callable:
-    """The device function (a_high, a_low, b_high, b_low, x, main, cross): a row of fragments.
+    """Give the device function (a_high, a_low, b_high, b_low, x, main, cross): a row of fragments.
 
     That is row x of a warp's tile, and one step of 16 along k; a_high and a_low are of this row.
     Neighbours do not wait for each other: they are of different elements of C.
@@ -74,7 +71,7 @@ def multiplying(tiling: Tiling) -> Callable:
 
 
 def joining(tiling: Tiling) -> Callable:
-    """The device function (main, cross) that adds the corrections to the main product."""
+    """Return the device function (main, cross) that adds the corrections to the main product."""
     ROWS, COLUMNS = tiling.warp[0] // STEP, tiling.warp[1] // 8
 
     @on_device
@@ -93,7 +90,7 @@ def fragments(tiling: Tiling) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def starting(layout: str) -> Callable:
-    """The device function (i, j): where this lane points in the first stage, for A and for B.
+    """Give the device function (i, j): where this lane points in the first stage, for A and for B.
 
     i, j : where its warp's tile begins in the block's
     Boxes lie one after the other, and a warp's tile is in one.
@@ -222,7 +219,7 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, o
 
 
 def are_aligned(problem: Gemm) -> bool:
-    """Whether all rows of A and of B begin at multiples of 16 bytes."""
+    """Say whether all rows of A and of B begin at multiples of 16 bytes."""
     return all(columns % FOUR == 0 for _, columns in problem.shapes[:2])
 
 

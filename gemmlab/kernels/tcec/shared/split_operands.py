@@ -5,14 +5,13 @@ what a row has beyond the operand is zero. The launch that writes them only move
 four for each element and writes four.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy import float16, float32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import mbarrier_arrive_expect, store_v4, tensor_map
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import Dim, Launch, Workspace, on_device
@@ -22,9 +21,7 @@ from gemmlab.kernels.tcec.shared.splitting import SCALE
 from gemmlab.kernels.tensor_core.shared.tma_tiles import HALF, WORD, box_rows
 from gemmlab.model import traffic
 from gemmlab.model.transactions import SECTOR
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 PARTS = 2
 PIECE = 8  # elements: 16 bytes
@@ -35,7 +32,7 @@ MOST = 65535  # blocks of a grid along y
 
 
 def build_split(tiling: Tiling, aligned: bool = True) -> Callable:
-    """The function that splits A and B."""
+    """Return the function that splits A and B."""
     read_four = reading(aligned)
 
     @on_device
@@ -74,7 +71,7 @@ def split_variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[
 
 
 def configure_split(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """(grid, block): across rows, down them, and A and B."""
+    """Return (grid, block): across rows, down them, and A and B."""
     rows, columns = map(max, zip(*padded(problem), strict=True))
     return (-(-columns // WIDTH), min(-(-rows // HEIGHT), MOST), 2), (THREADS, 1)
 
@@ -94,7 +91,7 @@ def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
 
 
 def with_maps(problem: Gemm, tiling: Tiling, *parts: Any) -> tuple:
-    """The parts, and the tensor map of each."""
+    """Return the parts, and the tensor map of each."""
     a, b = box_rows(tiling, problem.layout)
     maps = (tensor_map(part, rows) for part, rows in zip(parts, (a, a, b, b), strict=True))
     return (*parts, *maps)
@@ -112,7 +109,7 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 
 
 def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callable:
-    """The device function that lets the TMA copy both parts of tiles of A and B to a stage.
+    """Return the device function that lets the TMA copy both parts of tiles of A and B to a stage.
 
     copy_a, copy_b : (ring, stage, map, row or column of C, k, mbarrier), such as
         `tma_tiles.copying`
@@ -122,7 +119,7 @@ def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callabl
 
     @on_device
     def copy(Ah, Al, Bh, Bl, stage, to_Ah, to_Al, to_Bh, to_Bl, row, col, p, q, full):
-        """From p of A's k on, and q of B's; `full` counts their bytes."""
+        """Copy from p of A's k on, and q of B's; `full` counts their bytes."""
         mbarrier_arrive_expect(full, stage, STAGE_BYTES)
         copy_a(Ah, stage, to_Ah, row, p, full)
         copy_b(Bh, stage, to_Bh, col, q, full)
@@ -133,7 +130,7 @@ def copying_parts(tiling: Tiling, copy_a: Callable, copy_b: Callable) -> Callabl
 
 
 def split_work(problem: Gemm) -> traffic.Work:
-    """The transactions of the launch that splits A and B."""
+    """Return the transactions of the launch that splits A and B."""
     fours = traffic.in_turn(THREADS, HEIGHT, WIDTH, FOUR)
     lanes, wide = moved(fours, are_aligned(problem))
     tile, counters = (HEIGHT, WIDTH), Counter()

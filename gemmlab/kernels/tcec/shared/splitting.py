@@ -7,8 +7,6 @@ Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor 
 surpassing the FP32 theoretical peak performance", IJHPCA 36 (2022).
 """
 
-from __future__ import annotations
-
 from numpy import float32, uint32
 
 from gemmlab.instructions import cvt_rn_f16x2_f32, cvt_rna_tf32_f32, unpack_f16x2

@@ -8,12 +8,11 @@ to the end. While they go on, what was added before them is complete: CUDA cores
 work at the same time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from numpy import float32, uint32
 
+from gemmlab import Tiling
 from gemmlab.instructions import (
     WGMMA,
     WGMMA_WAIT,
@@ -26,7 +25,6 @@ from gemmlab.instructions.warpgroup import WARPGROUP, K
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tcec.shared.splitting import UNSCALE
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, multiplying_16, turning
-from gemmlab.tiling import Tiling
 
 EIGHT = 8  # sums that one device function names
 
@@ -56,7 +54,7 @@ def for_each(count: int, eight: Callable) -> Callable:
 
 
 def clearing(count: int) -> Callable:
-    """The device function (main) that makes all sums 0."""
+    """Return the device function (main) that makes all sums 0."""
 
     def eight(first):
         @on_device
@@ -76,7 +74,7 @@ def clearing(count: int) -> Callable:
 
 
 def adding(count: int) -> Callable:
-    """The device function (main, part) that adds a part to the sums."""
+    """Return the device function (main, part) that adds a part to the sums."""
 
     def eight(first):
         @on_device
@@ -90,7 +88,7 @@ def adding(count: int) -> Callable:
 
 
 def joining(count: int) -> Callable:
-    """The device function (main, cross) that adds the corrections to the sums."""
+    """Return the device function (main, cross) that adds the corrections to the sums."""
 
     def eight(first):
         @on_device
@@ -104,7 +102,7 @@ def joining(count: int) -> Callable:
 
 
 def multiplying_tiles(tiling: Tiling, layout: str) -> Callable:
-    """The device function (main, part, cross, Ah, Al, Bh, Bl, full, empty, step, k, thread).
+    """Return the device function (main, part, cross, Ah, Al, Bh, Bl, full, empty, step, k, thread).
 
     A warpgroup sums its rows of a tile of C in `main`, from rings of parts, and releases stages as
     it has read them. It begins with a step of the rings and returns the step after the tile's last.

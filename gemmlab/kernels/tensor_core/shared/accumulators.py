@@ -4,20 +4,18 @@ Of a 64×n tile a thread has two neighbours in each group of eight columns, in t
 eight apart: acc[4j], acc[4j + 1] and below them acc[4j + 2], acc[4j + 3].
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 from numpy import float32
 
+from gemmlab import Gemm
 from gemmlab.instructions import fence_proxy_async, store_v2, tma_commit, tma_store, tma_wait_read
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
@@ -127,7 +125,7 @@ def storing(columns: int, held: int) -> Callable:
 
 
 def slabs(tiling: Tiling, room: int) -> tuple[int, int, int, int]:
-    """The shape of the slabs of all warps of consumers, in `room` bytes of shared memory.
+    """Return the shape of the slabs of all warps of consumers, in `room` bytes of shared memory.
 
     A tile takes each slab of a warp equally often, so that the next one begins with the oldest.
     """
@@ -138,7 +136,7 @@ def slabs(tiling: Tiling, room: int) -> tuple[int, int, int, int]:
 
 
 def slab_stores() -> Counter[str]:
-    """A warp's stores to a slab."""
+    """Return a warp's stores to a slab."""
     lane, group = np.arange(WARP), np.arange(0, SLAB, 8)[:, None, None]
     i, j = lane // 4 + np.array([[0], [8]]), group + lane % 4 * 2
     flat = (i * SLAB + (j ^ i % 8 * 4)).reshape(-1, WARP)
@@ -147,7 +145,7 @@ def slab_stores() -> Counter[str]:
 
 
 def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:
-    """The epilogue of `updating`, over the whole grid."""
+    """Return the epilogue of `updating`, over the whole grid."""
     pairs = pairs_of_sums(tiling)
     if problem.n % 2 == 0:
         return traffic.update_c(problem, tiling, pairs, 2)
@@ -155,7 +153,7 @@ def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:
 
 
 def pairs_of_sums(tiling: Tiling) -> traffic.Lanes:
-    """The pairs of neighbours in a block's tile of C that its lanes have, access by access."""
+    """Give the pairs of neighbours in a block's tile of C that its lanes have, access by access."""
     bm, bn, _ = tiling.block
     lane = np.arange(WARP)[None]
     warp = traffic.Lanes(lane // 4, lane % 4 * 2, np.ones((1, WARP), bool))

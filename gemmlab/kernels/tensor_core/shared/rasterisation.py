@@ -3,12 +3,10 @@
 Blocks that run at one time then share rows of A and columns of B, and L2 is asked for less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
+from gemmlab import Tiling
 from gemmlab.kernels.kernel import on_device
-from gemmlab.tiling import Tiling
 
 BAND = 8  # tiles that a band is high
 
@@ -22,7 +20,7 @@ def place_in_bands(number, down, across):
 
 
 def corners(tiling: Tiling) -> Callable:
-    """The device function (tile, m, n) -> row and column of C where that tile begins."""
+    """Return the device function (tile, m, n) -> row and column of C where that tile begins."""
     BM, BN, _ = tiling.block
 
     @on_device

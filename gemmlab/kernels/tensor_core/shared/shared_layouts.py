@@ -6,8 +6,6 @@ matrix, or outside, as a whole, and moves in one access; else its elements are l
 Functions ending in -ing make device functions for the kernels that ask for them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32, int32, uint16
 
+from gemmlab import Gemm, Tiling
 from gemmlab.instructions import cp_async_16, load_v8, store_v8
 from gemmlab.kernels.kernel import on_device
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 PIECE = 8  # elements: 16 bytes
 BYTES = 2  # of an element
@@ -120,7 +117,7 @@ def reading(aligned: bool, dtype: str) -> Callable:
 
 
 def zero_of(dtype: str) -> Callable:
-    """The device function () -> 0 as it lies in memory."""
+    """Return the device function () -> 0 as it lies in memory."""
     FLOAT32, FLOAT16 = dtype == "float32", dtype == "float16"
 
     @on_device
@@ -141,7 +138,7 @@ def inside(X, i, j):
 
 
 def are_aligned(problem: Gemm) -> bool:
-    """Whether all rows of A and of B begin at multiples of 16 bytes."""
+    """Say whether all rows of A and of B begin at multiples of 16 bytes."""
     return all(columns % PIECE == 0 for _, columns in problem.shapes[:2])
 
 
@@ -160,7 +157,7 @@ COPYABLE = "blocks that its threads copy without a remainder"
 
 
 def copyable(tiling: Tiling) -> bool:
-    """Whether a block's threads copy its tiles without a remainder, for every layout, and the
+    """Say whether a block's threads copy its tiles without a remainder, for every layout, and the
     pieces of a thread lie in rows that are swizzled alike.
     """
     for layout in ("nn", "tt"):
@@ -175,7 +172,7 @@ def copyable(tiling: Tiling) -> bool:
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
-    """`stages` tiles of A and of B [B]."""
+    """Return `stages` tiles of A and of B [B]."""
     bm, bn, bk = tiling.block
     return BYTES * tiling.stages * bk * (bm + bn)
 
@@ -186,7 +183,7 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
 def copied(
     problem: Gemm, tiling: Tiling, placed: Callable[[int], Place]
 ) -> tuple[Counter[str], tuple[Counter[str], Counter[str]]]:
-    """The copies' loads over the whole grid, and a block's stores of a tile of A and of B.
+    """Return the copies' loads over the whole grid, and a block's stores of a tile of A and of B.
 
     placed : `in_rows` or `swizzled`
     An asynchronous copy is counted as the load and the store that it makes.

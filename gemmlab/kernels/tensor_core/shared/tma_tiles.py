@@ -6,14 +6,13 @@ k. Either way rows have 128 bytes and are in the 128-byte swizzle. The TMA copie
 carry them there, piece by piece.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from numpy import uint32
 
+from gemmlab import Gemm, Tiling
 from gemmlab.formats import number_format
 from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
 from gemmlab.instructions.tensor_copies import ROW, STEP
@@ -22,9 +21,7 @@ from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared import shared_layouts
 from gemmlab.kernels.tensor_core.shared.shared_layouts import PIECE, inside
 from gemmlab.model import traffic
-from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.tiling import Tiling
 
 HALF = 2  # bytes of an element
 WORD = 8  # bytes of an mbarrier
@@ -33,7 +30,7 @@ WIDTHS = tuple(n for n in COLUMNS if n % BLOCK == 0)  # columns of C that a tile
 
 
 def along_k(layout: str) -> tuple[bool, bool]:
-    """Whether rows of A and rows of B, as they are stored, lie along k."""
+    """Say whether rows of A and rows of B, as they are stored, lie along k."""
     return layout[0] == "n", layout[1] == "t"
 
 
@@ -49,7 +46,7 @@ def box_rows(tiling: Tiling, layout: str) -> tuple[int, int]:
 
 
 def copying(size: int, along: bool) -> Callable:
-    """The device function that begins to copy a tile, from `first` and from p of k on."""
+    """Return the device function that begins to copy a tile, from `first` and from p of k on."""
     COUNT = size // BLOCK
 
     @on_device
@@ -67,7 +64,7 @@ def copying(size: int, along: bool) -> Callable:
 def carrying(
     size: int, along: bool, threads: int, first: int, aligned: bool, dtype: str
 ) -> Callable:
-    """The device function by which threads carry a tile of X, from `start` and from p of k on.
+    """Give the device function by which threads carry a tile of X, from `start` and from p of k on.
 
     threads : how many, from number `first` of the block on; a multiple of 64
     aligned : rows of X begin at multiples of 16 bytes, and `cp.async` copies pieces; else threads
@@ -95,7 +92,7 @@ def carrying(
 
 
 def placing(along: bool) -> Callable:
-    """The device function that says where in a tile a block of 64 begins, at q of k."""
+    """Return the device function that says where in a tile a block of 64 begins, at q of k."""
 
     @on_device
     def in_rows(block, q):
@@ -125,7 +122,7 @@ def turning(stages: int) -> tuple[Callable, Callable]:
 
 
 def multiplying_16(wgmma: Callable, layout: str) -> Callable:
-    """The device function by which a warpgroup multiplies 16 along k of a stage.
+    """Return the device function by which a warpgroup multiplies 16 along k of a stage.
 
     wgmma : the instruction, see `gemmlab.instructions.warpgroup`
     layout : which operands are stored transposed, see `Gemm.layout`
@@ -143,7 +140,7 @@ def multiplying_16(wgmma: Callable, layout: str) -> Callable:
 
 
 def multiplying(wgmma: Callable, layout: str) -> Callable:
-    """The device function by which a warpgroup multiplies a stage: 64 along k."""
+    """Return the device function by which a warpgroup multiplies a stage: 64 along k."""
     multiply_add = multiplying_16(wgmma, layout)
 
     @on_device
@@ -158,7 +155,7 @@ def multiplying(wgmma: Callable, layout: str) -> Callable:
 
 
 def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
-    """The arguments in place of A and B: their tensor maps, and k.
+    """Return the arguments in place of A and B: their tensor maps, and k.
 
     A and B stay as they are where the TMA cannot copy their rows.
     """

@@ -4,8 +4,6 @@ The tile is made of tiles of `mma.m16n8k16`. Each thread has four elements of C 
 neighbours in a row, and the two below them by eight rows, as `layout("m16n8k16", "C")` says.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -46,7 +44,7 @@ def fragment_shapes(tiling: Tiling) -> tuple[tuple[int, ...], ...]:
 
 
 def corner(tiling: Tiling) -> Callable:
-    """The function (t) -> (i, j): where the tile of thread t's warp begins in its block's."""
+    """Give the function (t) -> (i, j): where the tile of thread t's warp begins in its block's."""
     WM, WN = tiling.warp
     WARPS_N = tiling.block[1] // WN
 
@@ -108,7 +106,7 @@ def loading(
 
 
 def multiplying(tiling: Tiling, dtype: str) -> Callable:
-    """The device function (a, b, acc) that adds a·b to acc, one step along k.
+    """Return the device function (a, b, acc) that adds a·b to acc, one step along k.
 
     It goes to and fro along the rows: at a turn, b's fragment is still at hand.
     """
@@ -130,7 +128,7 @@ def multiplying(tiling: Tiling, dtype: str) -> Callable:
 
 
 def clearing(tiling: Tiling) -> Callable:
-    """The device function (acc) that makes all sums 0."""
+    """Return the device function (acc) that makes all sums 0."""
     ROWS, COLUMNS = tiling.warp[0] // STEP, tiling.warp[1] // 8
 
     @on_device
@@ -144,7 +142,7 @@ def clearing(tiling: Tiling) -> Callable:
 
 
 def updating(tiling: Tiling, out_dtype: str, paired: bool) -> Callable:
-    """The device function (C, i, j, alpha, acc, beta): C ← α·acc + β·C, from C[i, j] on.
+    """Return the device function (C, i, j, alpha, acc, beta): C ← α·acc + β·C, from C[i, j] on.
 
     paired : rows of C have an even number of elements, so that neighbours move together
     Nothing is written outside of C, and C is not read where β = 0.
@@ -227,7 +225,7 @@ COMPUTABLE = "warps of 8×4 threads with tiles of powers of two from 16 on"
 
 
 def computable(tiling: Tiling) -> bool:
-    """Whether warps have tiles of whole fragments, each side a power of two, and steps fit."""
+    """Say whether warps have tiles of whole fragments, each side a power of two, and steps fit."""
     if tiling.warp is None or tiling.warp_lanes != LANES or tiling.block[2] % STEP:
         return False
     return all(side % STEP == 0 and side & side - 1 == 0 for side in tiling.warp)
@@ -240,7 +238,7 @@ def fragment_loads(
     problem: Gemm, tiling: Tiling, placed: Callable[[int], Place],
     widths: tuple[int, int] | None = None,
 ) -> Counter[str]:  # fmt: skip
-    """A block's loads of the fragments of one step of 16 along k, of A and of B.
+    """Return a block's loads of the fragments of one step of 16 along k, of A and of B.
 
     placed : `in_rows` or `swizzled`; widths : rows and columns of a warp's tile, if not all
     """
@@ -261,7 +259,7 @@ def staged(
     problem: Gemm, tiling: Tiling, placed: Callable[[int], Place] = swizzled, ahead: int = 0,
     more: int = 0, **waited: int,
 ) -> traffic.Work:  # fmt: skip
-    """The work of a kernel that copies tiles to shared memory, and loads fragments from there.
+    """Give the work of a kernel that copies tiles to shared memory, and loads fragments from there.
 
     placed : `in_rows` or `swizzled`; ahead : tiles of zeros beyond k; more : steps of fragments
         that
@@ -285,7 +283,7 @@ def staged(
 
 
 def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:
-    """The epilogue of `updating`, over the whole grid."""
+    """Return the epilogue of `updating`, over the whole grid."""
     pairs = pairs_of_sums(tiling)
     if problem.n % 2 == 0:
         return traffic.update_c(problem, tiling, pairs, 2)
@@ -293,7 +291,7 @@ def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:
 
 
 def pairs_of_sums(tiling: Tiling) -> traffic.Lanes:
-    """The pairs of neighbours in a block's tile of C that its lanes have, access by access."""
+    """Give the pairs of neighbours in a block's tile of C that its lanes have, access by access."""
     threads = np.arange(tiling.threads).reshape(-1, WARP)
     i, j = corner(tiling)(threads)
     lane = threads % WARP

@@ -1,1 +1,0 @@
-"""The same product on this machine's processor: naive → blocked → numpy."""
