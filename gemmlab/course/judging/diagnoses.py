@@ -24,6 +24,11 @@ STOPPED = {
         "it return?",
         "```python\ndef name(...):    # as in the skeleton\n    ...\n    return ...\n```",
     ),
+    "borrowed": Diagnosis(
+        "The answer calls the function that its result would be compared with.",
+        "From which of the parameters does the result follow, and how?",
+        "Write the rule out in the answer itself, with no name that comes from gemmlab.course.",
+    ),
     "raises": Diagnosis(
         "The code stops with an error, so that there is no result to judge.",
         "What does the error say, and which value at that line differs from what you expect?",
@@ -74,9 +79,11 @@ STOPPED = {
 PATTERNS = {
     "known-cases-only": Diagnosis(
         "It is right in the cases that every check tries, and wrong in one that was drawn just "
-        "now: the result is looked up, or fitted, and not computed from the arguments.",
-        "Which number in the code stands for something that changes from case to case?",
-        "Write the rule in terms of the parameters, with no number that stems from a check.",
+        "now, whose sizes and numbers are others: the rule holds for a part of all cases.",
+        "Which number in the code holds for some sizes only? Compare the sizes of the case that is "
+        "named with it.",
+        "Write the rule in terms of the parameters, as large as they may be: each number in the "
+        "code is then one that the task itself names.",
     ),
     "not-finite": Diagnosis(
         "The result holds NaN or infinity: something was never set, or divided by zero.",
