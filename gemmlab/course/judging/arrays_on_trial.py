@@ -27,14 +27,21 @@ class Kernel:
 
 
 def launch(
-    kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], case: str, *arguments: Any
+    kernel: Kernel,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    case: str,
+    *arguments: Any,
+    trace: tuple[str, ...] = (),
 ) -> Report | Finding:
     """The report of one simulated launch, or why there is none.
 
     The last of the arrays is the result, and holds it afterwards. The others may only be read: they
     stay as they are here, and a kernel that stores to one of them is found out.
+
+    trace : parts of the lines whose accesses the report keeps
     """
-    asked = Launch(kernel.sizes, grid, block, arguments)
+    asked = Launch(kernel.sizes, grid, block, arguments, trace)
     item = next(launched(kernel.build, kernel.parameters, [asked]))
     if isinstance(item, Finding):
         return replace(item, facts=((FAILING, case), *item.facts))
@@ -52,22 +59,35 @@ def launch(
     return item.report
 
 
-def of_cases(
-    one: Callable[[Any, int], tuple[Report | None, Finding | None, str]],
-    cases: Sequence[Any],
-    anew: Any,
-) -> Finding | tuple[Report, str]:
+# (sizes of a case, seed) -> the report of a launch, what is wrong with it, and the case in words.
+One = Callable[[Any, int], tuple[Report | None, Finding | None, str]]
+
+
+def of_cases(one: One, cases: Sequence[Any], anew: Any) -> Finding | tuple[Report, str]:
     """Find the first case that is wrong; if none is, return the last one's report and words.
 
-    one : (sizes of a case, seed) -> the report of a launch, what is wrong with it, the case in
-        words; anew : the sizes of a case that is drawn for this check, with operands of its own
+    anew : the sizes of a case that is drawn for this check, with operands of its own
     """
+    largest = of_known(one, cases)
+    return largest if isinstance(largest, Finding) else of_new(one, [anew]) or largest
+
+
+def of_known(one: One, cases: Sequence[Any]) -> Finding | tuple[Report, str]:
+    """Find the first case that is wrong; if none is, return the last one's report and words."""
     for seed, sizes in enumerate(cases):
         report, found, case = one(sizes, seed)
         if found:
             return found
-    _, found, _ = one(anew, int(np.random.default_rng().integers(len(cases), 1 << 30)))
-    return found.anew if found else (report, case)
+    return report, case
+
+
+def of_new(one: One, sizes: Sequence[Any]) -> Finding | None:
+    """Find the first case that is wrong among those that are drawn for this check."""
+    for size in sizes:
+        _, found, _ = one(size, int(np.random.default_rng().integers(1 << 20, 1 << 30)))
+        if found:
+            return found.anew
+    return None
 
 
 def hazard(report: Report, case: str) -> Finding | None:
@@ -112,6 +132,18 @@ def different(name: str, expected: np.ndarray, got: np.ndarray, case: str) -> Fi
     )
     details = {"index": index, "expected": values[0], "got": values[1]}
     return Finding("wrong-values", facts, details)
+
+
+NEARLY = 0.02  # of the largest result, is what rounding to float16 on the way may change
+
+
+def rounded(expected: np.ndarray, got: np.ndarray) -> str:
+    """The diagnosis of results that are nearly right; empty where they are not."""
+    if not np.isfinite(got).all() or np.abs(expected - got).max() > NEARLY * np.abs(expected).max():
+        return ""
+    whole = np.array_equal(got, np.trunc(got))
+    in_float16 = np.array_equal(got, got.astype(np.float16))
+    return "whole-numbers-only" if whole and not in_float16 else "low-precision"
 
 
 def joins_with_or(report: Report) -> bool:

@@ -73,6 +73,17 @@ STOPPED = {
         "Which assignment has the name of a module on its left?",
         "Give your own function a name of its own, and call it by that.",
     ),
+    "not-compiled": Diagnosis(
+        "The simulated GPU runs the kernel, but Numba cannot compile it for a real one.",
+        "What does Numba say, and of which name does it find no single type?",
+        "```python\nvalue = float32(0)    # one name, one type, in every branch\n```",
+    ),
+    "work-left-out": Diagnosis(
+        "The small cases are right, but for large matrices the compiled kernel takes less time "
+        "than their work needs: it leaves some of it out.",
+        "Which condition of the kernel holds for large matrices and for none of the small cases?",
+        "Sizes stand in guards and in the bounds of loops, and nowhere else.",
+    ),
 }
 
 # Results that are wrong in a way that nobody foresaw, from what they have in common.
@@ -388,16 +399,5 @@ KERNEL = {
         "In the smallest case that fails, which products should the first element sum up, and "
         "which does it?",
         "```python\nacc += As[..., p] * Bs[p, ...]    # row of A, column of B\n```",
-    ),
-    "not-compiled": Diagnosis(
-        "The simulated GPU runs the kernel, but Numba cannot compile it for a real one.",
-        "What does Numba say, and of which name does it find no single type?",
-        "```python\nvalue = float32(0)    # one name, one type, in every branch\n```",
-    ),
-    "work-left-out": Diagnosis(
-        "The small cases are right, but for large matrices the compiled kernel takes less time "
-        "than their products need: it leaves some of them out.",
-        "Which condition of the kernel holds for large matrices and for none of the small cases?",
-        "The sizes m, n and k stand in guards and in the bounds of loops, and nowhere else.",
     ),
 }
