@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,11 +57,11 @@ EXAMPLE = timed.Example(
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, the traffic of the largest, and cases drawn anew."""
-    one = partial(_one, answer)
-    largest = trial.of_known(one, CASES)
+    arrays = trial.Arrays(answer, PARAMETERS, _launch, _wrong)
+    largest = arrays.first_wrong(CASES)
     found = largest if isinstance(largest, Finding) else _traffic(*largest)
     if found.diagnosis == "passed":
-        found = trial.of_new(one, _drawn_anew()) or found
+        found = arrays.wrong_anew(_drawn_anew()) or found
     return timed.beside(found, answer, build_epilogue, EXAMPLE)
 
 
@@ -75,12 +74,9 @@ def _drawn_anew() -> list[tuple[int, int, int]]:
     return [(rows, width, 128), (1, long, 128), (high, narrow, 64)]
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _launch(sizes: tuple[int, int, int], rng: np.random.Generator) -> tuple[str, Launch]:
+    """A case in words, and its launch."""
     rows, width, block = sizes
-    rng = np.random.default_rng(seed)
     size = rows * width
     grid = -(-size // block)
     case = f"X is {rows}×{width}, blocks of {block} threads, as many as it takes: {grid}"
@@ -92,15 +88,16 @@ def _one(
         x, r, bias = (a.astype(np.float32) for a in (x, r, bias))
     elif size > 1:
         x[0], x[-1], r[-1] = -30, -30, -7  # so that max(0, …) has its say in every case but one
-    y = np.full(size, np.nan, np.float32)
-    kernel = trial.Kernel(answer, PARAMETERS)
-    report = trial.launch(kernel, (grid,), (block,), case, x, bias, r, y)
-    if isinstance(report, Finding):
-        return None, report, case
+    return case, Launch((), (grid,), (block,), (x, bias, r, np.full(size, np.nan, np.float32)))
+
+
+def _wrong(case: str, launch: Launch, report: Report) -> Finding | None:
+    """Find what is wrong with the result of a launch."""
+    x, bias, r, y = launch.arguments
     found = trial.hazard(report, case) or trial.different("Y", steps(x, bias, r), y, case)
     if found and found.diagnosis == "wrong-values":
-        found = replace(found, diagnosis=_why(x, bias, r, y))
-    return report, found, case
+        return replace(found, diagnosis=_why(x, bias, r, y))
+    return found
 
 
 def steps(x: np.ndarray, bias: np.ndarray, r: np.ndarray) -> np.ndarray:

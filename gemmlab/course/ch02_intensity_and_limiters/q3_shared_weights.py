@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,11 +82,11 @@ EXAMPLE = timed.Example(
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, the traffic of the largest, and cases drawn anew."""
-    one = partial(_one, answer)
-    largest = trial.of_known(one, CASES)
+    arrays = trial.Arrays(answer, PARAMETERS, _launch, _wrong)
+    largest = arrays.first_wrong(CASES)
     found = largest if isinstance(largest, Finding) else _traffic(*largest)
     if found.diagnosis == "passed":
-        found = trial.of_new(one, _drawn_anew()) or _double(answer) or found
+        found = arrays.wrong_anew(_drawn_anew()) or _double(answer) or found
     return timed.beside(found, answer, build_layer, EXAMPLE)
 
 
@@ -100,12 +99,9 @@ def _drawn_anew() -> list[tuple[int, int, int, int]]:
     return [(70, 34, batch, 32), (outputs, 3, 2, 32), (2, inputs, 1, 4), (3, 2, wide, 2)]
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int, int], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _launch(sizes: tuple[int, int, int, int], rng: np.random.Generator) -> tuple[str, Launch]:
+    """A case in words, and its launch."""
     outputs, inputs, batch, block = sizes
-    rng = np.random.default_rng(seed)
     grid = -(-outputs // block)
     case = f"W is {outputs}×{inputs}, X is {inputs}×{batch}; blocks of {block} threads: {grid}"
     # Every sum is exact: where one factor has 12 bits, the other one is small.
@@ -117,22 +113,24 @@ def _one(
         for fine in (w[:, ::2], x[1::2]):
             fine[...] = (2 * rng.integers(1024, 2048, fine.shape) + 1) / 64
     y = np.full((outputs, batch), np.nan, np.float32)
-    kernel = trial.Kernel(answer, PARAMETERS, (batch,))
-    report = trial.launch(kernel, (grid,), (block,), case, w, x, y, trace=("",))
-    if isinstance(report, Finding):
-        return None, report, case
+    return case, Launch((batch,), (grid,), (block,), (w, x, y), trace=("",))
+
+
+def _wrong(case: str, launch: Launch, report: Report) -> Finding | None:
+    """Find what is wrong with the result of a launch, or with the threads that made it."""
+    w, x, y = launch.arguments
     found = trial.hazard(report, case) or trial.different("Y", w @ x, y, case)
-    if found and found.details.get("kind") == "uninitialised-read":
-        found = replace(found, diagnosis="sums-not-cleared")
-    elif found and found.details.get("array", "W") not in (*PARAMETERS, ""):
-        found = replace(found, diagnosis="too-few-sums")
-    elif found and found.diagnosis == "wrong-values":
-        found = replace(found, diagnosis=_why(w, x, y))
-    working = int((report.shares.of("store", "Y") > 0).sum())
+    working, outputs = int((report.shares.of("store", "Y") > 0).sum()), len(w)
     if found is None and working < outputs:
         fact = ("Threads that store", f"{working}, where Y has {outputs} rows")
-        found = Finding("few-threads-work", ((FAILING, case), fact), {"working": working})
-    return report, found, case
+        return Finding("few-threads-work", ((FAILING, case), fact), {"working": working})
+    if found and found.details.get("kind") == "uninitialised-read":
+        return replace(found, diagnosis="sums-not-cleared")
+    if found and found.details.get("array", "W") not in (*PARAMETERS, ""):
+        return replace(found, diagnosis="too-few-sums")
+    if found and found.diagnosis == "wrong-values":
+        return replace(found, diagnosis=_why(w, x, y))
+    return found
 
 
 def _double(answer: Any) -> Finding | None:
