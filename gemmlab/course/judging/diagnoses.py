@@ -372,6 +372,11 @@ KERNEL = {
         "How often does one thread read from global memory in one step along k?",
         "One load of A and one of B for each element of a tile, then only As and Bs.",
     ),
+    "c-again": Diagnosis(
+        "The result is right, but elements of C are loaded although beta is 0, or stored twice.",
+        "How many of your statements name C[...], and which of them does one thread execute?",
+        "```python\nC[row, col] = alpha * acc if beta == 0 else ...    # once, after the sum\n```",
+    ),
     "few-threads-multiply": Diagnosis(
         "The result is right, but a few threads do the sums and the others only look on.",
         "How many elements of C does each thread of a block compute, and how many are its own?",

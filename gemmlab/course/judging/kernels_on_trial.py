@@ -295,7 +295,10 @@ def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: i
     if not multiplied.any():
         return Finding("shared-memory-not-used", facts, details)
     if loaded > allowed:
-        return Finding("traffic-over-budget", facts, details)
+        again = loaded - beside <= budget
+        return Finding("c-again" if again else "traffic-over-budget", facts, details)
+    if stored.sum() > last.run.case.problem.m * last.run.case.problem.n:
+        return Finding("c-again", facts, details)
     if stored.max() > own:
         return Finding("few-threads-multiply", facts, details)
     if uneven(multiplied):
