@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
@@ -15,7 +14,7 @@ from gemmlab.course.judging.kernels_on_trial import Trial
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import cuda
-from gemmlab.tiling import WARP, Tiling
+from gemmlab.tiling import Tiling
 
 
 class Hollow(Case):
@@ -44,7 +43,6 @@ CASES = (
 )
 TIMED = case(17, 18, 21, alpha=2, beta=0.5, tile=16)
 BESIDE = timed.Yardstick(kernels.tiled, Tiling.square(16))  # it multiplies what hangs over, too
-IN_TURNS = 1.5  # times the loads that a warp would make with all of its lanes at once
 
 
 def build_guarded(T):
@@ -97,26 +95,16 @@ class Work:
         """Products of warps that C needs not; below 0 where it needs more."""
         return self.executed - self.needed
 
-    @property
-    def in_turns(self) -> bool:
-        """Whether the lanes of a warp load one after the other what they could load together."""
-        return self.trial.report.instructions["inst_shared_load"] > IN_TURNS * 2 * self.executed
-
 
 def work(trial: Trial) -> Work:
     """Count what each warp multiplied; a warp has an element of C if it stores one."""
     shares = trial.report.shares
-    products = _by_warp(kernels_on_trial.of_shared(shares, "load") / (2 * kernels_on_trial.FLOAT))
-    with_c = _by_warp(shares.of("store", "C")) > 0
+    products = kernels_on_trial.by_warp(
+        kernels_on_trial.of_shared(shares, "load") / (2 * kernels_on_trial.FLOAT)
+    )
+    with_c = kernels_on_trial.by_warp(shares.of("store", "C")) > 0
     needed = int(with_c.sum()) * trial.run.case.problem.k
     return Work(trial, needed, float(products.sum()), float(products[~with_c].sum()))
-
-
-def _by_warp(of_threads: np.ndarray) -> np.ndarray:
-    """The largest of each warp's lanes, (blocks, warps)."""
-    blocks, threads = of_threads.shape
-    padded = np.pad(of_threads, ((0, 0), (0, -threads % WARP)))
-    return padded.reshape(blocks, -1, WARP).max(axis=2)
 
 
 def judge(answer: Any) -> Finding:
@@ -140,7 +128,7 @@ def judge(answer: Any) -> Finding:
         told = f"{fewer.executed:g} of {fewer.needed:g}, where A and B hold zeros"
         facts = (*found.facts, ("Products left out", told))
         return replace(found, diagnosis="products-by-value", facts=facts)
-    if any(w.in_turns for w in works):
+    if any(kernels_on_trial.in_turns(trial.report) for trial in trials):
         return replace(found, diagnosis="lanes-in-turns")
     return timed.judge(found, answer, Tiling.square, TIMED, BESIDE)
 
@@ -180,12 +168,6 @@ TASK = Task(
             "zero are left out, and the lanes of a warp then wait for those without one.",
             "Which of your conditions looks at an element of As or Bs?",
             "```python\nif row < m and ...:    # sizes and places, no values\n```",
-        ),
-        "lanes-in-turns": Diagnosis(
-            "The result is right, but the lanes of a warp multiply in turns: it executes each "
-            "branch for a part of them, and takes the time of both.",
-            "Which condition differs between the lanes of one warp, and what do both branches do?",
-            "```python\nif row < m and ...:\n    for p in ...:    # one loop for all of them\n```",
         ),
         "products-beyond-k": Diagnosis(
             "The result is right, but the last step along k multiplies zeros.",

@@ -104,6 +104,8 @@ def judge(answer: Any) -> Finding:
     if isinstance(trials, Finding):
         return _few_threads(answer, trials)
     found = _within_budgets(trials)
+    if found.diagnosis == "passed" and kernels_on_trial.in_turns(trials[-1].report):
+        return replace(found, diagnosis="lanes-in-turns")
     if found.diagnosis == "passed":
         many = kernels_on_trial.judge(answer, MANY_TILES, Tiling.square, grid)
         found = many if isinstance(many, Finding) else found

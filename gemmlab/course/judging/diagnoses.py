@@ -377,6 +377,12 @@ KERNEL = {
         "How many of your statements name C[...], and which of them does one thread execute?",
         "```python\nC[row, col] = alpha * acc if beta == 0 else ...    # once, after the sum\n```",
     ),
+    "lanes-in-turns": Diagnosis(
+        "The result is right, but the lanes of a warp multiply in turns: it executes each "
+        "branch for a part of them, and takes the time of both.",
+        "Which condition differs between the lanes of one warp, and what do both branches do?",
+        "```python\nif row < m and col < n:\n    for p in ...:    # one loop for all of them\n```",
+    ),
     "few-threads-multiply": Diagnosis(
         "The result is right, but a few threads do the sums and the others only look on.",
         "How many elements of C does each thread of a block compute, and how many are its own?",

@@ -8,7 +8,9 @@ from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Verdict
 def probe(verdict: Verdict) -> str:
     """Something to try that tells more than the verdict did; empty where nothing was run."""
     told, details = dict(verdict.facts), verdict.details
-    case = told.get(FAILING) or told.get(DRAWN_ANEW) or told.get("Case", "")
+    case = (
+        told.get(FAILING) or told.get(DRAWN_ANEW) or told.get("Worst case") or told.get("Case", "")
+    )
     if "error" in details and "line" in details:
         return (
             f"Put a `print(...)` of every value that line {details['line']} uses just above it, "

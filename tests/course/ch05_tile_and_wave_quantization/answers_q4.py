@@ -125,6 +125,10 @@ class Any:
 
 
 FOOLING = {
+    "rows up to 16384": fooling(
+        "no product is higher", "right-in-part",
+        lambda m, n, sms, speeds: choose(min(m, 16384), n, sms, speeds),
+    ),
     "by heart": fooling("the cases are in the package", "known-cases-only", by_heart),
     "another tile": fooling("any tile will do", "wrong-type", lambda m, n, sms, speeds: (1, 1)),
     "every tile at once": fooling(
