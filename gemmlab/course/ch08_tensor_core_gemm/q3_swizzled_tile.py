@@ -32,6 +32,7 @@ STEP = 64  # elements of k in a tile
 CASES = (64, 128, 192)  # k, smallest first
 WAVEFRONTS = 4 * 6  # of shared loads: for four slices, one for each 8×8 matrix of A and B
 STORES = 2 * STEP * (16 + 8) // 128  # wavefronts of shared stores, if all of them are full
+SLICES = 4  # of a tile, one for each `mma`
 PIECES = 2 * STEP * (16 + 8) // (16 * 32)  # stores of the warp, if each lane has 16 bytes
 SHARED = 2 * STEP * (16 + 8)  # bytes of both tiles
 
@@ -108,6 +109,10 @@ def _swizzled(a: np.ndarray, by: int, turn: int = 0) -> np.ndarray:
 def _costly(report: Report, steps: int, case: str) -> Finding | None:
     """Find what a kernel without conflicts pays in another way; None where it pays nothing."""
     taken, stored = report.shares.shared_bytes, report.counters["shared_store_wavefronts"]
+    done = report.instructions["inst_mma"]
+    if done > SLICES * steps:
+        fact = ("Products", f"{done} mma, where {SLICES * steps} make C")
+        return Finding("multiplied-twice", ((FAILING, case), fact))
     if taken > SHARED:
         fact = ("Shared memory", f"{taken} bytes, where the tiles have {SHARED}")
         return Finding("padded", ((FAILING, case), fact))
@@ -257,6 +262,11 @@ TASK = Task(
             "The result is right, but pieces of one 8×8 matrix fall on the same banks.",
             "With your rule, at which places do rows 0 to 7 have piece 0?",
             "```python\n(piece ^ row % ...) * 8    # eight rows, eight places\n```",
+        ),
+        "multiplied-twice": Diagnosis(
+            "The result is right, but the warp multiplies more than it has to.",
+            "How many slices has a tile, and how many `mma` does the warp execute for it?",
+            "```python\nfor s in range(4):\n    ...    # one mma\n```",
         ),
         "padded": Diagnosis(
             "The result is right and free of conflicts, but bought with memory: tiles are padded.",

@@ -14,7 +14,7 @@ TILES = ((16, 16), (16, 32), (32, 32), (32, 64), (64, 64), (128, 64))
 # FLOP that an SM's Tensor Cores do in a cycle, and bytes of an element of A and B.
 CORES = (
     *((512, 2), (1024, 2), (2048, 2), (4096, 2), (1024, 4), (2048, 4), (4096, 1), (8192, 1)),
-    *((1536, 2), (3072, 4)),  # of which no side of the list is just enough
+    *((1280, 2), (1536, 2), (3072, 4)),  # of which no side of the list is just enough
 )
 FED = tuple((*tile, *core) for tile in TILES[::2] for core in CORES)
 

@@ -19,7 +19,6 @@ from gemmlab.simt import Report
 PARAMETERS = ["A", "B", "C"]
 USUAL = range(-4, 5)  # what elements are drawn from
 ANEW = (9.25, 11.5, 13.75)  # likewise: sums pass 2048, beyond which float16 has no odd numbers
-NEARLY = 0.02  # of a sum, is what rounding to float16 at each step may take from it
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,8 @@ def judge(answer: Any, asked: OneWarp) -> Finding:
         beyond.append(asked.long + asked.step * int(np.random.default_rng().integers(1, 5)))
     found = _tried(answer, asked, [(k, ANEW, np.random.default_rng()) for k in beyond])
     if found:
-        return found if found.diagnosis in OWN else found.anew
+        of_numbers = ("whole-numbers-only", *OWN)
+        return found if found.diagnosis in of_numbers else found.anew
     text = f"{asked.wavefronts} wavefronts of shared loads for each step along k"
     values = f"right for k = {', '.join(map(str, (*asked.cases, *beyond)))}, the last drawn anew"
     return Finding("passed", (("Values", values), ("Counted", text)))
@@ -116,8 +116,8 @@ def _tried(
         if found:
             return replace(found, diagnosis=_of_hazard(found))
         found = trial.different("C", product(a, b), c, case)
-        if found and np.abs(a).max() > max(USUAL) and np.allclose(c, product(a, b), rtol=NEARLY):
-            return replace(found, diagnosis="low-precision")
+        if found and np.abs(a).max() > max(USUAL) and (nearly := _rounded(a, b, c)):
+            return replace(found, diagnosis=nearly)
         if found:
             return replace(found, diagnosis=asked.why(a, b, c))
         wasteful = _loads(asked, report, a.shape[1], case)
@@ -126,6 +126,15 @@ def _tried(
         if np.abs(a).max() > max(USUAL) and (found := _stores(asked, report, case)):
             return found
     return None
+
+
+def _rounded(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
+    """The diagnosis of a result that only lacks fractions or bits; empty where it is another."""
+    whole_a, whole_b = np.trunc(a), np.trunc(b)
+    for x, y in ((whole_a, b), (a, whole_b), (whole_a, whole_b)):
+        if np.array_equal(c, product(x, y)):
+            return "whole-numbers-only"
+    return trial.rounded(product(a, b), c)
 
 
 def _stores(asked: OneWarp, report: Report, case: str) -> Finding | None:

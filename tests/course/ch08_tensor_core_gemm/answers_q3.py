@@ -298,6 +298,12 @@ WRONG = {
     "stored twice": of(
         "a store is free", "stored-twice", (RESULT, f"{RESULT}\n            {RESULT}")
     ),
+    "twice": of(
+        "more products do no harm", "multiplied-twice", (MMA, f"d = {MMA[4:]}\n                {MMA}")
+    ),
+    "whole numbers": of(
+        "c is a whole number", "whole-numbers-only", (RESULT, "C[i, j] = int(c[x])")
+    ),
     "one by one": of(
         "a store is a store", "stored-by-elements",
         (STORE, "for q in range(8):\n"

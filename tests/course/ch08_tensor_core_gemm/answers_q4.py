@@ -50,7 +50,8 @@ def _share(misconception, diagnosis, *edits):
 
 
 def _side(misconception, diagnosis, new):
-    answer = edited(least_side, (SEARCH, f"return {new}"))
+    edits = (SEARCH, f"return {new}"), ("def least", "from math import log2\n\n\ndef least")
+    answer = edited(least_side, *edits)
     return Wrong(misconception, diagnosis, (fragment_wavefronts, fed_share, answer))
 
 
@@ -109,6 +110,10 @@ WRONG = {
     ),
     "half of the loads": _searched(
         "one operand is enough", "half-as-wide", ("itemsize) < 1", "itemsize) < 0.5")
+    ),
+    "to the nearest": _side(
+        "rounding is to the nearest", "right-in-part",
+        "max(16, 2 ** round(log2(flop_per_cycle * itemsize / 128)))",
     ),
     "at least sixteen": _side(
         "any side will do", "not-on-the-list", "max(16, flop_per_cycle * itemsize // 128)"
