@@ -119,8 +119,8 @@ def faster() -> Answer:
     return Answer(
         shared / swizzled,
         f"Loads of fragments take {fewer:.1f} times fewer wavefronts. But the pipe also passes the "
-        f"copies, which have not changed, so its time falls {bound:.1f} times. And the warps wait "
-        "for the copies longer than the pipe is busy with them.",
+        f"copies, which have not changed, so its time falls {bound:.1f} times. And neither kernel "
+        "keeps the pipe busy all the time.",
         {
             8: "You took the loads of rows of 64 elements for all; A's rows have 32 here.",
             fewer: "You counted the loads of fragments alone; the pipe has other work as well.",
