@@ -57,8 +57,8 @@ def sectors() -> Answer:
         {
             32 * BYTES // 32: "You let the lanes load neighbours; four of them share a row.",
             of_b: "That is a load of B, whose eight columns are neighbours in a row.",
-            2
-            * found: "You counted all rows of the fragment; this load has its upper half, rows 0 to 7.",
+            2 * found: "You counted all rows of the fragment; this load has its upper half, rows "
+            "0 to 7.",
             32: "You counted lanes; four lanes of a row share a sector.",
             1: "You counted the request; it asks for several sectors.",
         },
