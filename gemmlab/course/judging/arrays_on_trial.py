@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab import instructions
 from gemmlab.course.judging.integrity import difference
-from gemmlab.course.judging.launches import Launch, fault, launched, threads_of
+from gemmlab.course.judging.launches import Launch, fault, launched, stores_to_input, threads_of
 from gemmlab.course.judging.verdict import FAILING, Finding
 from gemmlab.simt import Report
 
@@ -82,6 +82,8 @@ def hazard(report: Report, case: str) -> Finding | None:
         "step-limit": "never-ends",
         "deadlock": "never-ends",
     }.get(first.kind, "wrong-values")
+    if stores_to_input(first):
+        diagnosis = "inputs-changed"
     facts = (
         (FAILING, case),
         (f"Hazard, {first.kind}", first.message),

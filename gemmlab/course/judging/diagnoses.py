@@ -74,9 +74,9 @@ STOPPED = {
 PATTERNS = {
     "known-cases-only": Diagnosis(
         "It is right in the cases that every check tries, and wrong in one that was drawn just "
-        "now: the result is looked up, or fitted, and not computed from the arguments.",
+        "now: something in it holds for the sizes or values of those cases alone.",
         "Which number in the code stands for something that changes from case to case?",
-        "Write the rule in terms of the parameters, with no number that stems from a check.",
+        "Write the rule in terms of the parameters, and try it with the case that is named.",
     ),
     "not-finite": Diagnosis(
         "The result holds NaN or infinity: something was never set, or divided by zero.",
@@ -128,6 +128,13 @@ PATTERNS = {
         "column.",
         "What differs for a thread in the last block when the size is no multiple of the tile?",
         "Each of the two indices needs its own comparison: a row with m, a column with n.",
+    ),
+    "late-steps": Diagnosis(
+        "It is right where the sum over k has few steps, and wrong where it has more than all of "
+        "those: a late step is left out, or counts otherwise than the first ones.",
+        "Which statement of the loop does something else in a late step than in an early one?",
+        "Try your function with the tile that is named, and with k of 10, 20 and 30 tiles: at "
+        "which of them does it go wrong?",
     ),
     "ragged-k": Diagnosis(
         "It is right where k is a multiple of the tile, and wrong where the last step along k is "
@@ -327,8 +334,14 @@ KERNEL = {
         "Which thread is in charge of the element that is named, and what stops it?",
         "Rows follow y and columns follow x: row < m and col < n.",
     ),
+    "whole-numbers-only": Diagnosis(
+        "Fractions get lost on the way: operands, sums or factors are cut to whole numbers.",
+        "Which value is a whole number on the way from A and B to C: where is an int(), or a dtype "
+        "without fractions?",
+        "```python\nC[row, col] = alpha * acc    # all of them float32\n```",
+    ),
     "low-precision": Diagnosis(
-        "The sum is rounded to 11 significant bits on the way: something is float16.",
+        "Operands or sums are rounded to 11 significant bits on the way: something is float16.",
         "In which dtype do the tiles and the running sum live?",
         "```python\nacc = ...(0)    # the format in which sums are kept\n```",
     ),
@@ -371,7 +384,7 @@ KERNEL = {
         "```python\nfor p in range(T):    # 0 to T - 1\n```",
     ),
     "right-in-part": Diagnosis(
-        "Some elements of C are right and others are not.",
+        "Some elements of C are right and others are not, in this case or from case to case.",
         "Which thread is in charge of the wrong element that is named, and what does it do that "
         "the thread of a right one does not?",
         "Write down for that one thread, step by step, which elements of As and Bs it multiplies.",

@@ -18,7 +18,14 @@ import numpy as np
 from gemmlab.course.judging import matrices
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.integrity import difference
-from gemmlab.course.judging.launches import Launch, Launched, fault, launched, threads_of
+from gemmlab.course.judging.launches import (
+    Launch,
+    Launched,
+    fault,
+    launched,
+    stores_to_input,
+    threads_of,
+)
 from gemmlab.course.judging.matrices import Case, Run
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.model.transactions import SECTOR
@@ -114,15 +121,20 @@ def judge(
     every = (*cases, matrices.drawn_anew(cases))
     launches = [_launch(case, tiling(case.tile), grid, form) for case in every]
     tried = launched(build, list(form.parameters), launches)
-    for case, item in zip(every, tried, strict=False):
-        failed = any(not t.right for t in trials)
+    failed = False
+    for case in every:
+        if failed and case.anew:  # what is wrong with a known case says more
+            break
+        item = next(tried)
         if isinstance(item, Finding):
             if failed:
                 break
             return _without_trial(case, item)
-        trials.append(Trial(_run(case, item, form), tiling(case.tile), item, form))
-        if any(h.kind in ("step-limit", "deadlock") for h in item.report.hazards):
+        trial = Trial(_run(case, item, form), tiling(case.tile), item, form)
+        trials.append(trial)
+        if trial.fault or trial.changed:  # which no other case explains
             break
+        failed = failed or not trial.right
     for trial in trials:
         if trial.fault:
             return _hazard(trial, trial.fault)
@@ -178,7 +190,7 @@ def _hazard(trial: Trial, hazard: Hazard | Note) -> Finding:
         (f"Hazard, {hazard.kind}", hazard.message),
         ("Where", f"line {hazard.line}: {hazard.code}"),
     )
-    diagnosis = _of_hazard(hazard)
+    diagnosis = "inputs-changed" if stores_to_input(hazard) else _of_hazard(hazard)
     if diagnosis == "tile-not-filled" and trial.returns_early:
         diagnosis = "early-return"
     return Finding(diagnosis, facts, details)

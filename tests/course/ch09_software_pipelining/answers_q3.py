@@ -130,7 +130,7 @@ WRONG = {
         build, "chapter 04 had two", "barriers-over-budget", (MULTIPLY, MULTIPLY + BARRIER),
     ),
     "one tile ahead": wrong(
-        build, "the next step's tile is fetched", "right-in-part",
+        build, "the next step's tile is fetched", "late-steps",
         ("start + ahead * T)", "start + T)"),
     ),
     "asked for after the products": wrong(
