@@ -5,13 +5,14 @@ Each chapter has a test file of its own, so that processes share them.
 
 import importlib
 import json
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
 from gemmlab import exercises
 from gemmlab.course import exercise_modules
-from gemmlab.course.judging import launches, source
+from gemmlab.course.judging import guard, launches, source
+from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.diagnoses import about
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
@@ -31,6 +32,7 @@ NO_PLACE = (
     *("products-beyond-c", "products-beyond-k", "blocks-uneven"),
     *("part-too-long", "cut-inside-steps", "shares-uneven", "added-too-often"),
 )
+PATIENCE = 0.5  # seconds of the processor for an answer that never ends
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -60,7 +62,8 @@ def checked(name, label):
     q = exercises.get(name)
     with pytest.MonkeyPatch.context() as patched:
         if label.endswith("for ever"):
-            patched.setattr(launches, "SECONDS", 2.0)
+            patched.setattr(launches, "SECONDS", PATIENCE)
+            patched.setattr(guard, "apart", partial(apart, seconds=PATIENCE))
         verdict = q.check(*rejected(name)[label].answers)
     return verdict, q
 
