@@ -24,6 +24,11 @@ STOPPED = {
         "it return?",
         "```python\ndef name(...):    # as in the skeleton\n    ...\n    return ...\n```",
     ),
+    "borrowed": Diagnosis(
+        "The answer calls the function that its result would be compared with.",
+        "From which of the parameters does the result follow, and how?",
+        "Write the rule out in the answer itself, with no name that comes from gemmlab.course.",
+    ),
     "raises": Diagnosis(
         "The code stops with an error, so that there is no result to judge.",
         "What does the error say, and which value at that line differs from what you expect?",
@@ -67,6 +72,17 @@ STOPPED = {
         "judged with.",
         "Which assignment has the name of a module on its left?",
         "Give your own function a name of its own, and call it by that.",
+    ),
+    "not-compiled": Diagnosis(
+        "The simulated GPU runs the kernel, but Numba cannot compile it for a real one.",
+        "What does Numba say, and of which name does it find no single type?",
+        "```python\nvalue = float32(0)    # one name, one type, in every branch\n```",
+    ),
+    "work-left-out": Diagnosis(
+        "The small cases are right, but for large matrices the compiled kernel takes less time "
+        "than their work needs: it leaves some of it out.",
+        "Which condition of the kernel holds for large matrices and for none of the small cases?",
+        "Sizes stand in guards and in the bounds of loops, and nowhere else.",
     ),
 }
 
@@ -356,6 +372,17 @@ KERNEL = {
         "How often does one thread read from global memory in one step along k?",
         "One load of A and one of B for each element of a tile, then only As and Bs.",
     ),
+    "c-again": Diagnosis(
+        "The result is right, but elements of C are loaded although beta is 0, or stored twice.",
+        "How many of your statements name C[...], and which of them does one thread execute?",
+        "```python\nC[row, col] = alpha * acc if beta == 0 else ...    # once, after the sum\n```",
+    ),
+    "lanes-in-turns": Diagnosis(
+        "The result is right, but the lanes of a warp multiply in turns: it executes each "
+        "branch for a part of them, and takes the time of both.",
+        "Which condition differs between the lanes of one warp, and what do both branches do?",
+        "```python\nif row < m and col < n:\n    for p in ...:    # one loop for all of them\n```",
+    ),
     "few-threads-multiply": Diagnosis(
         "The result is right, but a few threads do the sums and the others only look on.",
         "How many elements of C does each thread of a block compute, and how many are its own?",
@@ -394,16 +421,5 @@ KERNEL = {
         "In the smallest case that fails, which products should the first element sum up, and "
         "which does it?",
         "```python\nacc += As[..., p] * Bs[p, ...]    # row of A, column of B\n```",
-    ),
-    "not-compiled": Diagnosis(
-        "The simulated GPU runs the kernel, but Numba cannot compile it for a real one.",
-        "What does Numba say, and of which name does it find no single type?",
-        "```python\nvalue = float32(0)    # one name, one type, in every branch\n```",
-    ),
-    "work-left-out": Diagnosis(
-        "The small cases are right, but for large matrices the compiled kernel takes less time "
-        "than their products need: it leaves some of them out.",
-        "Which condition of the kernel holds for large matrices and for none of the small cases?",
-        "The sizes m, n and k stand in guards and in the bounds of loops, and nowhere else.",
     ),
 }

@@ -32,7 +32,7 @@ from gemmlab.model.transactions import SECTOR
 from gemmlab.problem import Gemm
 from gemmlab.simt import Hazard, Report
 from gemmlab.simt.races.hazards import Note
-from gemmlab.tiling import Tiling
+from gemmlab.tiling import WARP, Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
 Grid = Callable[[Tiling, Gemm], tuple[int, ...]]  # (x, y) or (x, y, z), of a tiling and a problem
@@ -296,7 +296,10 @@ def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: i
     if not multiplied.any():
         return Finding("shared-memory-not-used", facts, details)
     if loaded > allowed:
-        return Finding("traffic-over-budget", facts, details)
+        again = loaded - beside <= budget
+        return Finding("c-again" if again else "traffic-over-budget", facts, details)
+    if stored.sum() > last.run.case.problem.m * last.run.case.problem.n:
+        return Finding("c-again", facts, details)
     if stored.max() > own:
         return Finding("few-threads-multiply", facts, details)
     if uneven(multiplied):
@@ -309,6 +312,22 @@ def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: i
     if too_large is not None:
         return _fixed(too_large, facts, details)
     return Finding("passed", facts, details)
+
+
+IN_TURNS = 1.5  # times the loads that warps need make with all of their lanes at once
+
+
+def in_turns(report: Report) -> bool:
+    """Whether lanes of a warp load from shared memory one after the other: they are in branches."""
+    words = by_warp(of_shared(report.shares, "load") / FLOAT)
+    return bool(report.instructions["inst_shared_load"] > IN_TURNS * words.sum())
+
+
+def by_warp(of_threads: np.ndarray) -> np.ndarray:
+    """The largest of each warp's lanes, (blocks, warps)."""
+    blocks, threads = of_threads.shape
+    padded = np.pad(of_threads, ((0, 0), (0, -threads % WARP)))
+    return padded.reshape(blocks, -1, WARP).max(axis=2)
 
 
 def global_budget(trial: Trial) -> int:
