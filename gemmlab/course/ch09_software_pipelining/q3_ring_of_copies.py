@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, guard, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard, kernels_on_trial, timed
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.launches import SECONDS, Launch, here
@@ -101,6 +101,12 @@ def sizes(case: Case) -> tuple[int, int]:
     return case.tile, STAGES[case.tile]
 
 
+EXAMPLE = timed.of_product(
+    1024, 1024, 1024, "T = 16 and S = 3",
+    lambda a, b, c: Launch((16, 3), (64, 64), (16, 16), (float32(1), a, b, float32(0), c)),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, barriers, loads, and what is under way."""
     form = kernels_on_trial.Form(sizes=sizes)
@@ -136,7 +142,9 @@ def judge(answer: Any) -> Finding:
         return replace(found, diagnosis="copies-not-used")
     if loads > used:
         return replace(found, diagnosis="loads-over-budget")
-    return found if meanwhile >= NEARLY else replace(found, diagnosis="ring-not-used")
+    if meanwhile < NEARLY:
+        return replace(found, diagnosis="ring-not-used")
+    return timed.beside(found, answer, build_ring, EXAMPLE)
 
 
 def least_under_way(answer: Any) -> float | Finding:

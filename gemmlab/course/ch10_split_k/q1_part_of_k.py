@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -113,6 +114,13 @@ def _telling(trial: Trial) -> str:
 FORM = Form(("A", "B", "W"), _arguments, _added, _telling)
 
 
+EXAMPLE = timed.of_product(
+    64, 64, 8192, "T = 16, 8 parts",
+    lambda a, b, c: Launch((16,), (4, 4, 8), (16, 16), (a, b, np.zeros((8, 64, 64), float32))),
+    ("A", "B", "W"),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, the longest part, and the usual budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid, FORM)
@@ -142,7 +150,7 @@ def judge(answer: Any) -> Finding:
     if uneven and length:
         facts = (*found.facts, ("Steps that a block multiplies", fact))
         return Finding(f"part-{length}", facts, found.details)
-    return found
+    return timed.beside(found, answer, build_parts, EXAMPLE)
 
 
 _LAST = CASES[-1].problem

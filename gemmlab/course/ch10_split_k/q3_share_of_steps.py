@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.model.schedule import Piece, stream_k
 from gemmlab.problem import Gemm
@@ -138,6 +139,13 @@ def _added(
 FORM = Form(("alpha", "A", "B", "C"), _arguments, lambda case, after: after[-1], _telling)
 
 
+EXAMPLE = timed.of_product(
+    128, 128, 2048, "T = 16, 132 blocks",
+    lambda a, b, c: Launch((16,), (132, 1), (16, 16), (float32(1), a, b, c)),
+    ("alpha", "A", "B", "C"),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, the steps of the busiest block, and budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid, FORM)
@@ -172,7 +180,7 @@ def judge(answer: Any) -> Finding:
         return replace(found, diagnosis="shares-uneven", facts=told)
     if found.diagnosis == "passed" and added > pieces:
         return replace(found, diagnosis="added-too-often")
-    return found
+    return timed.beside(found, answer, build_stream_k, EXAMPLE)
 
 
 def _dealt(trial: Trial) -> tuple[int, int]:
