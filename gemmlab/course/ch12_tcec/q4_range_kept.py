@@ -237,8 +237,7 @@ TASK = Task(
             "```python\nnp.abs(X).max(axis=1)\n```",
         ),
         "zero-row": Diagnosis(
-            "A row of zeros has no exponent of its own: its largest magnitude has no logarithm, and "
-            "its e is to be 0.",
+            "A row of zeros has no exponent of its own, since 0 has no logarithm; its e is to be 0.",
             "What is e for a row of zeros?",
             "```python\ne = np.where(largest > 0, ..., 0)\n```",
         ),
@@ -250,7 +249,7 @@ TASK = Task(
         "exponent-cut": Diagnosis(
             "The exponents are cut to the range of float32, and the products lie within it.",
             "What is 1.5·10^6 times 2^-140, and can a float32 hold it?",
-            "```python\nnp.ldexp(P, rows[:, None] + columns[None, :])    # whatever the sum is\n```",
+            "```python\nnp.ldexp(P, rows[:, None] + columns[None, :])    # whatever it is\n```",
         ),
         "exponents-negated": Diagnosis(
             "The exponents have the other sign: X is Y times 2^e, not 2^-e.",

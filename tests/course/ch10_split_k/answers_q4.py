@@ -51,6 +51,11 @@ RIGHT = {
 }
 
 
+def _dropped(gap):
+    """Lines of `merge` that leave out a part whose largest score is lower by more than `gap`."""
+    return f"if abs(one[0] - other[0]) > {gap}:\n        return max(one, other)\n    "
+
+
 def _part(misconception, diagnosis, *edits):
     return Wrong(misconception, diagnosis, (edited(part, *edits), merge))
 
@@ -99,12 +104,10 @@ WRONG = {
         "a sum of nothing is 0", "empty-part", ("default=-np.inf", "default=0.0")
     ),
     "beyond 5 nothing counts": _merge(
-        "exp(-5) is small", "smaller-dropped",
-        (FACTORS, "if abs(one[0] - other[0]) > 5:\n        return max(one, other)\n    " + FACTORS),
+        "exp(-5) is small", "smaller-dropped", (FACTORS, _dropped(5) + FACTORS)
     ),
     "beyond 20 nothing counts": _merge(
-        "exp(-20) is nothing", "smaller-dropped",
-        (FACTORS, "if abs(one[0] - other[0]) > 20:\n        return max(one, other)\n    " + FACTORS),
+        "exp(-20) is nothing", "smaller-dropped", (FACTORS, _dropped(20) + FACTORS)
     ),
     "a whole score": _part(
         "scores are whole numbers", "right-in-part",
