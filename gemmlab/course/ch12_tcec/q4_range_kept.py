@@ -237,7 +237,7 @@ TASK = Task(
             "```python\nnp.abs(X).max(axis=1)\n```",
         ),
         "zero-row": Diagnosis(
-            "A row of zeros has no exponent of its own, since 0 has no logarithm; its e is to be 0.",
+            "A row of zeros has no exponent of its own, as 0 has no logarithm; its e is to be 0.",
             "What is e for a row of zeros?",
             "```python\ne = np.where(largest > 0, ..., 0)\n```",
         ),
