@@ -32,7 +32,7 @@ NO_PLACE = (
     *("few-threads-copy", "few-threads-multiply", "wrong-type", "-over-limit"),
     *("products-beyond-c", "products-beyond-k", "blocks-uneven"),
     *("lanes-in-turns", "products-by-value", "c-again"),
-    *("part-too-long", "cut-inside-steps", "shares-uneven", "added-too-often"),
+    *("part-too-long", "part-too-short", "cut-inside-steps", "shares-uneven", "added-too-often"),
 )
 PATIENCE = 0.5  # seconds of the processor for an answer that never ends
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -245,8 +245,34 @@ def about(name: str, details: Mapping[str, Any], own: Mapping[str, Diagnosis]) -
         return own[name]
     if name == "raises":
         return ERRORS.get(details.get("error", ""), GENERAL[name])
-    return GENERAL[name]
+    known = GENERAL | HAZARDS
+    return known.get(name) or KERNEL.get(name) or known["wrong-values"]
 
+
+# What a launch may do wrong, in any kernel.
+HAZARDS = {
+    "outside": Diagnosis(
+        "An index lies outside of its array.",
+        "For the thread that is named: what is each index on this line, and how long is the axis?",
+        "An axis of length m has the indices 0 to m - 1.",
+    ),
+    "misaligned": Diagnosis(
+        "An access of 8 or 16 bytes begins at an address that is no multiple of them.",
+        "Which element does the thread that is named begin with, and of how many is that a "
+        "multiple?",
+        "```python\n..., 4 * t    # 16 bytes are four words\n```",
+    ),
+    "lanes-missing": Diagnosis(
+        "A part of the threads comes to an instruction that all of them execute together.",
+        "Which condition keeps threads from the line that is named?",
+        "```python\n... = mma_...(...)    # without an if or a return that depends on lane\n```",
+    ),
+    "unset": Diagnosis(
+        "A value is read before anything was stored there.",
+        "Which statement should have stored it, and does every lane that reads come after it?",
+        "```python\nfor x in range(4):\n    main[x] = 0    # before the loop\n```",
+    ),
+}
 
 # Diagnoses of kernels that share tiles.
 KERNEL = {

@@ -255,6 +255,7 @@ def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
 # -------------------------------------------------------------------------------------- budgets
 
 UNEVEN = 2  # times the mean of all threads, at most, is what one of them may do
+MANY_BARRIERS = 3  # in a step: with more, there are steps in which a block has nothing to do
 ONE_EACH = 1.5  # the same, where tiles have one element or group for each thread to copy
 GLOBAL = ("A", "B", "C", "W")
 FLOAT = 4  # bytes
@@ -353,6 +354,36 @@ def of_shared(shares: Any, op: str) -> np.ndarray:
     """Count the bytes that each thread loads from, or stores to, all shared arrays."""
     names = {name for _, name in shares.bytes} - set(GLOBAL)
     return shares.of(op, *names)
+
+
+def steps_multiplied(trial: Trial) -> np.ndarray:
+    """Steps along k that each block multiplies, by what its busiest thread loads from its tiles."""
+    of_a_step = 2 * FLOAT * trial.run.case.tile  # a row of one tile, a column of the other
+    return of_shared(trial.report.shares, "load").max(axis=1) / of_a_step
+
+
+def deal(trials: list[Trial], dealt: Callable[[Trial], tuple[int, int]]) -> tuple[str, str]:
+    """Find the first trial whose blocks multiply more, or less, than an even deal gives them.
+
+    dealt : (steps, blocks that share them) of a trial
+    Returns "too-long" or "too-short" and the fact behind it; two empty texts if there is none.
+    """
+    for trial in trials:
+        steps, blocks = dealt(trial)
+        least, most = steps // blocks, -(-steps // blocks)
+        taken = steps_multiplied(trial)
+        launched_too = len(taken) // blocks  # others that share as many steps
+        passed, there_are = trial.report.counters["barriers"], launched_too * steps
+        fact = (
+            f"{taken.min():g} … {taken.max():g} where {blocks} share {steps}; even: "
+            f"{least} … {most}. All have {there_are}, with {passed} barriers ({trial.run.case})"
+        )
+        empty = taken.sum() > there_are or passed > MANY_BARRIERS * there_are + len(taken)
+        if taken.max() > most or empty:
+            return "too-long", fact
+        if taken.min() * most < taken.max() * least:
+            return "too-short", fact
+    return "", ""
 
 
 def uneven(share: np.ndarray, most: float = UNEVEN) -> bool:

@@ -82,7 +82,7 @@ def drawn_anew(cases: Sequence[Case]) -> Case:
     """A case that nobody can know before: sizes, factors and operands are drawn for each check.
 
     Its n and k are multiples of what those of all `cases` are multiples of. It has a larger m than
-    any of them, but for those that are long and thin a larger k, and a larger n: a rule that holds
+    any of them, a larger n and, but for those that are long and thin, a larger k: a rule that holds
     as far as the cases go is of no use. But where k is one tile at most in all of them, it is one
     here. Its factors end in a half.
     """
@@ -91,8 +91,10 @@ def drawn_anew(cases: Sequence[Case]) -> Case:
     unit = math.gcd(*(size for _, n, k in known for size in (n, k)))
     compact = [sizes for sizes in known if sizes[2] < STEPS * sizes[0]]
     m, n, k = (
-        of * (max(sizes) // of + int(rng.integers(1, DRAWN + 1)))
-        for sizes, of in zip(zip(*(compact or known), strict=True), (1, unit, unit), strict=True)
+        of * (max(sizes) // of + further + int(rng.integers(1, DRAWN + 1)))
+        for sizes, of, further in zip(
+            zip(*(compact or known), strict=True), (1, unit, unit), (DRAWN, DRAWN, 0), strict=True
+        )
     )
     if all(c.problem.k <= c.tile for c in cases):
         k = int(rng.integers(2, cases[-1].tile + 1))

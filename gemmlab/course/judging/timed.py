@@ -10,9 +10,12 @@ short nothing is known of the time, and the answer is not judged: it may be one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.judging import guard, integrity, kernels_on_trial
@@ -107,6 +110,23 @@ class Example:
     launch: Callable[[], Launch]
     what: str
     least: float
+
+
+def of_product(
+    m: int,
+    n: int,
+    k: int,
+    what: str,
+    launch: Callable[[Any, Any, Any], Launch],
+    parameters: Sequence[str] = PARAMETERS,
+) -> Example:
+    """The example of a product in FP32; `launch` gets its A, B and C, of zeros."""
+
+    def of_zeros() -> Launch:
+        return launch(*(np.zeros(shape, np.float32) for shape in ((m, k), (k, n), (m, n))))
+
+    least = Gemm(m, n, k).flops / load_device(RECORDED).peak_of("float32")
+    return Example(list(parameters), of_zeros, f"m = {m}, n = {n}, k = {k}, {what}", least)
 
 
 def beside(found: Finding, build: Callable, solution: Callable, example: Example) -> Finding:
