@@ -131,7 +131,14 @@ def hazard(report: Report, case: str) -> Finding | None:
         "same-value": "two-writers",
         "step-limit": "never-ends",
         "deadlock": "never-ends",
+        "divergent-barrier": "barrier-not-reached",
+        "uninitialised-read": "unset",
+        "misaligned": "misaligned",
     }.get(first.kind, "wrong-values")
+    if first.kind == "shared-race":
+        before, after = first.ops
+        both_write = "two-writers" if before == after else "barrier-after-reading"
+        diagnosis = "barrier-before-reading" if before == "read" else both_write
     if stores_to_input(first):
         diagnosis = "inputs-changed"
     facts = (

@@ -191,6 +191,15 @@ WRONG = {
         build_epilogue, "pixels are whole numbers", "whole-numbers-only",
         (BIASED, "biased = int(X[i]) + bias[i % bias.size]"),
     ),
+    "kept, and never set": wrong(
+        build_epilogue, "shared memory starts at zero", "unset",
+        (BIASED, "biased = cuda.shared.array(128, float32)[cuda.threadIdx.x]"),
+        ("def build_epilogue():", "from numpy import float32\n\n\ndef build_epilogue():"),
+    ),
+    "barrier of the even": wrong(
+        build_epilogue, "who is done need not wait", "barrier-not-reached",
+        (BIASED, f"if i % 2 == 0:\n                cuda.syncthreads()\n            {BIASED}"),
+    ),
     "no guard": wrong(build_epilogue, "the grid fits", "outside", (GUARD, "if True:")),
     "at most": wrong(build_epilogue, "indices run from 1", "outside", ("i < Y", "i <= Y")),
     "bias without its row": wrong(
