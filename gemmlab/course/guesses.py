@@ -31,24 +31,35 @@ class Answer:
     because : one to three sentences of Markdown that derive it
     mistakes : wrong number -> what whoever says it has overlooked ("You counted lanes; …")
     within : relative distance up to which a guess is right: 0 for what can be counted
+    exponent : whether the number is an exponent, whose distances are differences
     """
 
     number: float
     because: str
     mistakes: Mapping[float, str] = field(default_factory=dict)
     within: float = 0.0
+    exponent: bool = False
 
     def near(self, guess: float, number: float) -> bool:
-        """Whether a guess is as close to `number` as the answer asks for, but for rounding."""
-        return abs(guess - number) <= max(self.within, 1e-9) * abs(number)
+        """Whether a guess is as close to `number` as the answer asks for, or is it, rounded."""
+        close = abs(guess - number) <= max(self.within, 1e-9) * abs(number)
+        return close or _rounds_to(number, guess)
 
 
-# Relative distances, from near to far, and what they say about the reader's model.
-_DISTANCES = (
-    (1.1, "That is within 10 %."),
-    (2.0, "That is within a factor of 2."),
-    (10.0, "That is within a factor of 10."),
-)
+def _rounds_to(number: float, guess: float) -> bool:
+    """Whether a guess is `number` rounded to as many digits as it has, which are two or more.
+
+    Whole numbers do not say to how many digits they were rounded.
+
+    >>> _rounds_to(143 / 132, 1.083), _rounds_to(2.333, 2.3), _rounds_to(8.33, 8)
+    (True, True, False)
+    """
+    if guess == int(guess):
+        return False
+    decimals = len(f"{guess:.10f}".rstrip("0").partition(".")[2])
+    digits = len(f"{abs(guess):.{decimals}f}".replace(".", "").lstrip("0"))
+    return digits >= 2 and abs(guess - number) <= 0.5000001 * 10.0**-decimals
+
 
 # The plural s of a unit's first word; "times as fast" has none.
 _ONE = re.compile(r"^(?!times)(\w+)s\b")
@@ -95,7 +106,7 @@ class Guess:
         overlooked = [
             text for wrong, text in answer.mistakes.items() if answer.near(self.number, wrong)
         ]
-        verdict = overlooked[0] if overlooked else _distance(self.number, answer.number)
+        verdict = overlooked[0] if overlooked else _distance(self.number, answer, self.unit)
         return Markdown(f"You said {self._said()}; it is **{right}**. {verdict} {answer.because}")
 
     def _said(self) -> str:
@@ -107,22 +118,39 @@ class Guess:
 
 
 def _shown(number: float) -> str:
-    """Whole numbers as they are, others with three digits."""
+    """Whole numbers as they are, others with three digits, or as many as tell them from whole."""
     if number == int(number) and abs(number) < 1e15:
         return f"{int(number):,}"
     digits = f"{number:.3g}"
+    if "e" not in digits and float(digits) == int(float(digits)) and abs(number) < 100:
+        digits = f"{number:.6g}"
     return digits if "e" not in digits else f"{number:,.0f}" if abs(number) < 1e6 else digits
 
 
-def _distance(guess: float, number: float) -> str:
-    """How far a guess is from the answer, in words."""
-    if number == 0 or guess == 0 or (guess < 0) != (number < 0):
-        return ""
+def _distance(guess: float, answer: Answer, unit: str) -> str:
+    """How far a guess is from the answer and in which direction, in words."""
+    number = answer.number
+    more = "much" if guess > number else "little"
+    if answer.exponent:
+        return f"That is {_shown(abs(guess - number))} too {more}, in the exponent."
+    if guess < 0 < number:
+        return "It cannot be negative."
+    if unit.startswith("%"):
+        for reading, text in (
+            (100 * guess, "That is a share of 1; the question asks for per cent."),
+            (guess and 1e4 / guess, "That is upside down."),
+        ):
+            if reading and answer.near(reading, number):
+                return text
+        return f"That is {_shown(float(f'{abs(guess - number):.2g}'))} points too {more}."
+    if number == 0 or guess == 0:
+        return f"That is too {more}."
+    if answer.near(1 / guess, number):
+        return "That is upside down."
     factor = max(guess / number, number / guess)
-    for limit, text in _DISTANCES:
-        if factor <= limit:
-            return text
-    return f"That is {_shown(factor)} times too {'much' if abs(guess) > abs(number) else 'little'}."
+    if factor <= 1.1:
+        return f"That is a little too {more}, by {100 * abs(guess / number - 1):.1g} %."
+    return f"That is too {more}, by a factor of {_shown(float(f'{factor:.2g}'))}."
 
 
 __all__ = ["Answer", "Guess", "guess", "keys"]

@@ -75,18 +75,48 @@ def test_a_known_mistake_is_named():
 @pytest.mark.parametrize(
     ("number", "says"),
     [
-        (4.3, "within 10 %"),
-        (7, "within a factor of 2"),
-        (2, "within a factor of 2"),
-        (33, "within a factor of 10"),
-        (400, "100 times too much"),
-        (0.01, "400 times too little"),
+        (4.3, "a little too much, by 7 %"),
+        (7, "too much, by a factor of 1.8"),
+        (2, "too little, by a factor of 2"),
+        (33, "too much, by a factor of 8.2"),
+        (400, "too much, by a factor of 100"),
+        (0.25, "upside down"),
+        (0, "too little"),
+        (-4, "cannot be negative"),
     ],
 )
 def test_any_other_number_is_answered_by_its_distance(number, says):
     four = of_four()
     four(number)
     assert says in four.reveal()
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(0.17, "a share of 1"), (595, "upside down"), (25, "8.2 points too much"), (16.8, "right")],
+)
+def test_per_cent_has_distances_of_its_own(number, says):
+    share = Guess("02.share", "% of the time", lambda: Answer(16.8, "Why.", within=0.05))
+    share(number)
+    assert says in share.reveal()
+
+
+def test_an_exponent_has_distances_of_its_own():
+    power = Guess("12.power", "", lambda: Answer(-22, "Why.", exponent=True))
+    power(-12)
+    assert "10 too much, in the exponent" in power.reveal()
+
+
+@pytest.mark.parametrize("number", [1.083, 1.08, 143 / 132])
+def test_a_rounded_number_is_recognised(number):
+    four = of_four(mistakes={143 / 132: "An even deal."})
+    four(number)
+    assert "An even deal." in four.reveal()
+
+
+def test_a_number_is_shown_with_the_digits_that_tell_it_from_a_whole_one():
+    four = of_four()
+    assert four(257 / 256) == "Kept: **1.00391 sectors**."
 
 
 def test_a_measured_answer_allows_for_its_spread():

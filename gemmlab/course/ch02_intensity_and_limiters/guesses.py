@@ -47,6 +47,7 @@ def free() -> Answer:
             ratio: "That is for one byte; count the bytes that an element moves.",
             FLOAT * ratio: "That is while it is read; it is written, too.",
             1: "That is how many ReLU does.",
+            1 / (2 * FLOAT): "That is how many ReLU does for each byte that it moves.",
         },
         within=0.05,
     )
@@ -59,6 +60,9 @@ def fused() -> Answer:
         apart / together,
         f"{apart} arrays pass through DRAM with three launches, and {together} with one.",
         {
+            (apart + 1)
+            / together: "You counted the bias as an array of its own. It is so small that a cache "
+            "has it: DRAM delivers it once.",
             3: "There are three launches, but one of them has more to carry than the others.",
             2: "That is by the bytes that threads ask for. The bias is so small that a cache has "
             "it: DRAM delivers it once.",

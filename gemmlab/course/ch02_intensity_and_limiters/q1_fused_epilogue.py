@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
+from gemmlab.device import RECORDED, device
+from gemmlab.model.transactions import SECTOR
 from gemmlab.simt import Report, cuda
+from gemmlab.tiling import WARP
 
 # (rows, width, threads of a block), smallest first; the traffic of the last one is counted.
 CASES = ((1, 1, 1), (2, 2, 4), (1, 5, 2), (3, 5, 4), (5, 3, 8), (7, 33, 32), (32, 64, 128))
 _ROWS, _WIDTH, _ = CASES[-1]
 FLOAT = np.dtype(np.float32).itemsize
 BUDGET = 4  # elements for each element of Y: one of X, of bias and of R loaded, one of Y stored
+SPARE = 1.01  # times the bytes and sectors may be asked for: one print of an element is free
+IN_TURNS = 1.75  # times as many requests: more than branches for both signs of a sum make
+PARAMETERS = ["X", "bias", "R", "Y"]
+FINE = 100  # elements, from which on cases have numbers of 18 bits that end in 1/32
 
 
 def build_epilogue():
@@ -34,38 +41,63 @@ def build_epilogue():
     return kernel
 
 
+def _example() -> Launch:
+    """A launch that keeps an H200 busy."""
+    x, r, y = (np.zeros(1 << 24, np.float32) for _ in range(3))
+    return Launch((), (1 << 16,), (256,), (x, np.zeros(1 << 12, np.float32), r, y))
+
+
+EXAMPLE = timed.Example(
+    PARAMETERS,
+    _example,
+    "4096 rows of 4096",
+    3 * FLOAT * (1 << 24) / device(RECORDED).dram_bandwidth,
+)
+
+
 def judge(answer: Any) -> Finding:
-    """Check values and hazards on every case and on one drawn anew; bytes of the largest."""
+    """Check values and hazards on every case, the traffic of the largest, and cases drawn anew."""
+    arrays = trial.Arrays(answer, PARAMETERS, _launch, _wrong)
+    largest = arrays.first_wrong(CASES)
+    found = largest if isinstance(largest, Finding) else _traffic(*largest)
+    if found.diagnosis == "passed":
+        found = arrays.wrong_anew(_drawn_anew()) or found
+    return timed.beside(found, answer, build_epilogue, EXAMPLE)
+
+
+def _drawn_anew() -> list[tuple[int, int, int]]:
+    """Sizes beyond those of all cases: in both directions, then in one alone."""
     rng = np.random.default_rng()
-    anew = (int(rng.integers(8, 14)), int(rng.integers(15, 25)), 32)
-    largest = trial.of_cases(partial(_one, answer), CASES, anew)
-    return largest if isinstance(largest, Finding) else _traffic(*largest)
+    rows, width, long, high, narrow = (
+        int(rng.integers(least, 3 * least // 2)) for least in (150, 150, 40_000, 20_000, 2)
+    )
+    return [(rows, width, 128), (1, long, 128), (high, narrow, 64)]
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _launch(sizes: tuple[int, int, int], rng: np.random.Generator) -> tuple[str, Launch]:
+    """A case in words, and its launch."""
     rows, width, block = sizes
-    rng = np.random.default_rng(seed)
     size = rows * width
     grid = -(-size // block)
     case = f"X is {rows}×{width}, blocks of {block} threads, as many as it takes: {grid}"
-    # Whole numbers of both signs: every sum is exact.
+    # Numbers of both signs; every sum is exact.
     x, r = (rng.integers(-20, 20, size).astype(np.float32) for _ in range(2))
     bias = rng.permutation(np.arange(1, width + 1)).astype(np.float32)
-    if size > 1:
+    if size > FINE:
+        x, r, bias = (rng.integers(-(2**17), 2**17, a.size) / np.float32(32) for a in (x, r, bias))
+        x, r, bias = (a.astype(np.float32) for a in (x, r, bias))
+    elif size > 1:
         x[0], x[-1], r[-1] = -30, -30, -7  # so that max(0, …) has its say in every case but one
-    y = np.full(size, np.nan, np.float32)
-    expected = steps(x, bias, r)
-    kernel = trial.Kernel(answer, ["X", "bias", "R", "Y"])
-    report = trial.launch(kernel, (grid,), (block,), case, x, bias, r, y)
-    if isinstance(report, Finding):
-        return None, report, case
-    found = trial.hazard(report, case) or trial.different("Y", expected, y, case)
+    return case, Launch((), (grid,), (block,), (x, bias, r, np.full(size, np.nan, np.float32)))
+
+
+def _wrong(case: str, launch: Launch, report: Report) -> Finding | None:
+    """Find what is wrong with the result of a launch."""
+    x, bias, r, y = launch.arguments
+    found = trial.hazard(report, case) or trial.different("Y", steps(x, bias, r), y, case)
     if found and found.diagnosis == "wrong-values":
-        found = replace(found, diagnosis=_why(x, bias, r, y))
-    return report, found, case
+        return replace(found, diagnosis=_why(x, bias, r, y))
+    return found
 
 
 def steps(x: np.ndarray, bias: np.ndarray, r: np.ndarray) -> np.ndarray:
@@ -85,11 +117,16 @@ def _why(x: np.ndarray, bias: np.ndarray, r: np.ndarray, y: np.ndarray) -> str:
         "rectified-the-wrong-way": np.minimum(x + across, 0) + r,
         "one-bias-for-all": np.maximum(x + bias[0], 0) + r,
         "bias-of-the-row": np.maximum(x + bias[np.arange(x.size) // bias.size % bias.size], 0) + r,
+        "whole-numbers-only": steps(np.trunc(x), bias, r),
+        "whole-numbers-only, of bias": steps(x, np.trunc(bias), r),
+        "whole-numbers-only, of R": steps(x, bias, np.trunc(r)),
     }
     for diagnosis, result in instead.items():
         if np.array_equal(y, result):
-            return diagnosis
+            return diagnosis.partition(",")[0]
     expected = steps(x, bias, r)
+    if nearly := trial.rounded(expected, y):
+        return nearly
     if np.isnan(y[~(y == expected)]).all():
         return "not-written"
     return matrices.pattern(expected[None], y[None])
@@ -103,20 +140,28 @@ def _traffic(report: Report, case: str) -> Finding:
     atomic = counters["global_atomic_bytes"]  # read and written again
     again = int(shares.of("load", "Y").sum()) + atomic
     most = int(shares.of("store", "Y").max()) // FLOAT
+    sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
+    requests = counters["global_load_requests"] + counters["global_store_requests"]
     facts = (
-        ("Values", f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"),
+        ("Values", f"right in all {len(CASES)} cases and in three drawn anew, with no hazard"),
         ("Case", case),
         ("Bytes that threads asked for", f"{loaded + stored:,} B; budget {budget:,} B"),
         ("Of these", f"{loaded:,} B loaded, {stored:,} B stored; {again:,} B of Y read again"),
+        ("Sectors", f"{sectors:,}; budget {budget // SECTOR:,}"),
+        ("Requests of warps", f"{requests:,}; budget {BUDGET * size // WARP:,}"),
         ("Stored by one thread", f"{most} elements at most; there is a thread for each"),
     )
     details = {"asked": loaded + stored, "budget": budget, "again": again, "stored": most}
     if again or stored > FLOAT * size:
         return Finding("through-memory", facts, details)
-    if loaded + stored > budget:
+    if loaded + stored > SPARE * budget:
         return Finding("loaded-again", facts, details)
     if most > 1:
         return Finding("few-threads-work", facts, details)
+    if requests > IN_TURNS * BUDGET * size / WARP:
+        return Finding("lanes-in-turns", facts, details)
+    if sectors > IN_TURNS * budget / SECTOR:
+        return Finding("not-coalesced", facts, details)
     return Finding("passed", facts, details)
 
 
@@ -136,7 +181,8 @@ TASK = Task(
     launch has a thread for each element, and a few more.
 
     The budget for {_ROWS} rows of {_WIDTH}: each thread loads one element of X, one of the bias and
-    one of R, and stores one of Y. `q1.check(build_epilogue)` counts the bytes.
+    one of R, and stores one of Y. `q1.check(build_epilogue)` counts the bytes, and predicts how
+    long an H200 takes for 4096 rows of 4096.
     """,
     judge=judge,
     answers=(build_epilogue,),
@@ -162,6 +208,28 @@ TASK = Task(
             "The result is right, but some threads store several elements and others none.",
             "How many threads does the launch have, and how many elements has Y?",
             "```python\ni = cuda.grid(1)    # this thread's element, and no other\n```",
+        ),
+        "lanes-in-turns": Diagnosis(
+            "The result is right, but the lanes of a warp work in turns: each branch is executed "
+            "for a part of them.",
+            "Which condition differs between the lanes of one warp, and what do both branches do?",
+            "Load and store outside of the branch; choose between two values inside of it.",
+        ),
+        "not-coalesced": Diagnosis(
+            "The result is right, but neighbouring lanes ask for elements that lie apart: each "
+            "sector is fetched for a few of its bytes.",
+            "Which element does lane 0 of a warp take, and which one lane 1?",
+            "```python\ni = cuda.grid(1)    # neighbours take neighbours\n```",
+        ),
+        "low-precision": Diagnosis(
+            "The results are nearly right: they are rounded to 11 bits on the way.",
+            "Which dtype has each value between X and Y?",
+            "```python\nbiased = X[i] + ...    # float32, as X is\n```",
+        ),
+        "whole-numbers-only": Diagnosis(
+            "Fractions are cut off on the way: a value is made a whole number.",
+            "Where does an int() stand, or an array of whole numbers?",
+            "```python\nbiased = X[i] + ...    # float32, as X is\n```",
         ),
         "outside": Diagnosis(
             "A thread reads or writes beyond the end: the last block has threads too many, or the "

@@ -14,7 +14,8 @@ from gemmlab.device import Device, device
 Moved = Mapping[str, float]
 Case = tuple[Device, str, float, Moved]
 
-# Each resource takes longest in some: arithmetic in the first, DRAM in the second, L2, shared.
+# Each resource takes longest in some: arithmetic in the first, DRAM in the second, L2, shared. The
+# last but one takes equally long in two, the last one moves nothing that counts.
 CASES: tuple[Case, ...] = (
     (device("v100"), "float32", 2e12, {"dram": 1e9}),
     (device("v100"), "float16", 2e9, {"dram": 3e9}),
@@ -23,14 +24,22 @@ CASES: tuple[Case, ...] = (
     (device("a100_80gb"), "tf32", 5e13, {"dram": 3e10, "l2": 2e11, "shared": 2e12}),
     (device("a100_80gb"), "float16", 1e12, {"dram": 5e10, "l2": 1e11, "shared": 3e11}),
     (device("t4"), "float16", 4e12, {"dram": 2e10, "shared": 5e11}),
-)
+    (
+        device("v100"), "float16", 1e-3 * device("v100").peak_of("float16"),
+        {"dram": 1e-3 * device("v100").dram_bandwidth},
+    ),
+    (device("t4"), "float32", 1e12, {}),
+)  # fmt: skip
+COPY: Case = (device("h200"), "float32", 0.0, {"dram": 1e9, "l2": 2e9})  # computes nothing
 
 
 def seconds(device, dtype, flops, moved):
     """The least time of a launch [s]."""
     # [answer] return ...
-    arithmetic = flops / device.peak_of(dtype)
-    return max(arithmetic, *(b / device.bandwidth_of(level) for level, b in moved.items()))
+    times = [flops / device.peak_of(dtype)]
+    for level, count in moved.items():
+        times.append(count / device.bandwidth_of(level))
+    return max(times)
     # [end]
 
 
@@ -45,7 +54,9 @@ def reference(target: Device, dtype: str, flops: float, moved: Moved) -> float:
     return max(_times(target, dtype, flops, moved))
 
 
-def _of_times(combined: Callable[[tuple[float, ...]], float]) -> Callable[..., float]:
+def _of_times(
+    combined: Callable[[tuple[float, ...]], float | None],
+) -> Callable[..., float | None]:
     return lambda *case: combined(_times(*case))
 
 
@@ -54,7 +65,8 @@ def _all_from_dram(target: Device, dtype: str, flops: float, moved: Moved) -> fl
 
 
 def _each_from_dram(target: Device, dtype: str, flops: float, moved: Moved) -> float:
-    return max(flops / target.peak_of(dtype), max(moved.values()) / target.dram_bandwidth)
+    slowest = max(moved.values(), default=0) / target.dram_bandwidth
+    return max(flops / target.peak_of(dtype), slowest)
 
 
 def _in_float32(target: Device, dtype: str, flops: float, moved: Moved) -> float:
@@ -67,10 +79,10 @@ def _fma_counted_twice(target: Device, dtype: str, flops: float, moved: Moved) -
 
 INSTEAD = {
     "times-added": _of_times(sum),
-    "math-then-memory": _of_times(lambda times: times[0] + max(times[1:])),
+    "math-then-memory": _of_times(lambda times: times[0] + max(times[1:], default=0)),
     "shortest": _of_times(min),
     "math-only": _of_times(lambda times: times[0]),
-    "math-forgotten": _of_times(lambda times: max(times[1:])),
+    "math-forgotten": _of_times(lambda times: max(times[1:], default=None)),
     "dram-only": _of_times(lambda times: max(times[:2])),
     "one-bandwidth": _all_from_dram,
     "one-bandwidth each": _each_from_dram,
@@ -104,14 +116,25 @@ def _shown(value: Any) -> str:
 
 
 def judge(answer: Any) -> Finding:
-    """Try every launch on its device."""
+    """Try every launch on its device, and then a copy."""
     found = functions_on_trial.judge(
         "seconds", answer, CASES, reference, INSTEAD, _shown, fresh=_drawn_anew()
     )
+    found = found or _of_a_copy(answer)
     if found is None:
-        text = f"{len(CASES)} launches and two drawn anew; arithmetic or any memory may lead"
+        text = f"{len(CASES)} launches, a copy and two drawn anew; arithmetic or a memory may lead"
         return Finding("passed", (("Checked", text),))
+    if found.diagnosis == "raises" and not found.details["case"][-1]:
+        return replace(found, diagnosis="nothing-moved")
     return replace(found, diagnosis=found.diagnosis.split()[0])
+
+
+def _of_a_copy(answer: Any) -> Finding | None:
+    """Try the launch without arithmetic; who divides by its operations has no answer to it."""
+    found = functions_on_trial.judge("seconds", answer, [COPY], reference, {}, _shown)
+    if found is None or found.details.get("error") == "ZeroDivisionError":
+        return None
+    return replace(found, diagnosis="copy-takes-time") if "got" in found.details else found
 
 
 TASK = Task(
@@ -123,7 +146,7 @@ TASK = Task(
     prompt="""
     A launch computes `flops` operations in the format `dtype`, and moves the bytes in `moved`: a
     dictionary whose keys are some of `"dram"`, `"l2"` and `"shared"`, such as
-    `{"dram": 1e9, "shared": 7e11}`.
+    `{"dram": 1e9, "shared": 7e11}`. It may be empty: all data is in registers then.
 
     Write `seconds(device, dtype, flops, moved)`: the time that it takes at least, if arithmetic and
     all memories work at the same time. `device.peak_of(dtype)` is a peak in FLOP/s, and
@@ -139,6 +162,16 @@ TASK = Task(
             "How long does arithmetic take alone, and how long DRAM alone?",
             "```python\ntimes = [flops / ...]\nfor level, count in moved.items():\n"
             "    times.append(count / ...)\nreturn ...(times)\n```",
+        ),
+        "nothing-moved": Diagnosis(
+            "`moved` may be empty, and then only arithmetic takes time.",
+            "What are max(3, *[]) and max([3, *[]])?",
+            "```python\ntimes = [flops / ...]    # always there\nreturn max(times)\n```",
+        ),
+        "copy-takes-time": Diagnosis(
+            "A launch that computes nothing still moves its bytes, and that takes time.",
+            "How long does a copy of 1 GB take, and how many operations does it do?",
+            "```python\nreturn max(times)    # no case of its own for flops = 0\n```",
         ),
         "times-added": Diagnosis(
             "The times are added; these parts of the chip work at the same time.",

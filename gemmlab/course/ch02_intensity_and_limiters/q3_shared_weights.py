@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import (
+    FAILING,
+    Diagnosis,
+    Finding,
+    Task,
+    kernels_on_trial,
+    matrices,
+    timed,
+)
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
+from gemmlab.device import RECORDED, device
 from gemmlab.simt import Report, cuda
+from gemmlab.simt.report.trace import Access
+from gemmlab.tiling import WARP
 
 # (outputs, inputs, batch, threads of a block), smallest first; the last one's traffic is counted.
 CASES = (
@@ -21,9 +32,14 @@ CASES = (
     (3, 2, 4, 2),
     (5, 9, 1, 4),
     (9, 7, 3, 8),
-    (64, 32, 8, 32),
+    (64, 72, 12, 32),
 )
 FLOAT = np.dtype(np.float32).itemsize
+PARAMETERS = ["W", "X", "Y"]
+FINE = 100  # weights, from which on cases have numbers of 12 bits
+SPARE = 1.01  # times as many loads are free: one print of an element
+IN_TURNS = 1.75  # times the requests that a warp has to make
+AHEAD = 8  # weights of a row that wait before one is used, or rows of X that one sum goes through
 
 
 def build_layer(batch):
@@ -49,38 +65,90 @@ def build_layer(batch):
     return kernel
 
 
+def _example() -> Launch:
+    """A launch that keeps an H200 busy."""
+    outputs, inputs, batch = 1 << 14, 256, 16
+    shapes = (outputs, inputs), (inputs, batch), (outputs, batch)
+    return Launch((batch,), (128,), (128,), tuple(np.zeros(shape, np.float32) for shape in shapes))
+
+
+EXAMPLE = timed.Example(
+    PARAMETERS,
+    _example,
+    "16384×256 weights and a batch of 16",
+    2 * 16 * (1 << 22) / device(RECORDED).peak_of("float32"),
+)
+
+
 def judge(answer: Any) -> Finding:
-    """Check values and hazards on every case and a fresh one; bytes by array of the largest."""
+    """Check values and hazards on every case, the traffic of the largest, and cases drawn anew."""
+    arrays = trial.Arrays(answer, PARAMETERS, _launch, _wrong)
+    largest = arrays.first_wrong(CASES)
+    found = largest if isinstance(largest, Finding) else _traffic(*largest)
+    if found.diagnosis == "passed":
+        found = arrays.wrong_anew(_drawn_anew()) or _double(answer) or found
+    return timed.beside(found, answer, build_layer, EXAMPLE)
+
+
+def _drawn_anew() -> list[tuple[int, int, int, int]]:
+    """Sizes beyond those of all cases: most of them, then each in turn."""
     rng = np.random.default_rng()
-    anew = (*(int(x) for x in rng.integers(10, 16, 2)), 5, 8)
-    largest = trial.of_cases(partial(_one, answer), CASES, anew)
-    return largest if isinstance(largest, Finding) else _traffic(*largest)
+    batch, outputs, inputs, wide = (
+        int(rng.integers(least, 5 * least // 4)) for least in (33, 2000, 500, 130)
+    )
+    return [(70, 34, batch, 32), (outputs, 3, 2, 32), (2, inputs, 1, 4), (3, 2, wide, 2)]
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int, int], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _launch(sizes: tuple[int, int, int, int], rng: np.random.Generator) -> tuple[str, Launch]:
+    """A case in words, and its launch."""
     outputs, inputs, batch, block = sizes
-    rng = np.random.default_rng(seed)
     grid = -(-outputs // block)
     case = f"W is {outputs}×{inputs}, X is {inputs}×{batch}; blocks of {block} threads: {grid}"
-    # Whole numbers: every sum is exact.
+    # Every sum is exact: where one factor has 12 bits, the other one is small.
     w, x = (
-        rng.integers(1, 12, shape).astype(np.float32)
+        rng.integers(1, 4, shape).astype(np.float32)
         for shape in ((outputs, inputs), (inputs, batch))
     )
-    y, expected = np.full((outputs, batch), np.nan, np.float32), w @ x
-    kernel = trial.Kernel(answer, ["W", "X", "Y"], (batch,))
-    report = trial.launch(kernel, (grid,), (block,), case, w, x, y)
-    if isinstance(report, Finding):
-        return None, report, case
-    found = trial.hazard(report, case) or trial.different("Y", expected, y, case)
+    if outputs * inputs > FINE:
+        for fine in (w[:, ::2], x[1::2]):
+            fine[...] = (2 * rng.integers(1024, 2048, fine.shape) + 1) / 64
+    y = np.full((outputs, batch), np.nan, np.float32)
+    return case, Launch((batch,), (grid,), (block,), (w, x, y), trace=("",))
+
+
+def _wrong(case: str, launch: Launch, report: Report) -> Finding | None:
+    """Find what is wrong with the result of a launch, or with the threads that made it."""
+    w, x, y = launch.arguments
+    found = trial.hazard(report, case) or trial.different("Y", w @ x, y, case)
+    working, outputs = int((report.shares.of("store", "Y") > 0).sum()), len(w)
+    if found is None and working < outputs:
+        fact = ("Threads that store", f"{working}, where Y has {outputs} rows")
+        return Finding("few-threads-work", ((FAILING, case), fact), {"working": working})
     if found and found.details.get("kind") == "uninitialised-read":
-        found = replace(found, diagnosis="sums-not-cleared")
-    elif found and found.diagnosis == "wrong-values":
-        found = replace(found, diagnosis=_why(w, x, y))
-    return report, found, case
+        return replace(found, diagnosis="sums-not-cleared")
+    if found and found.details.get("array", "W") not in (*PARAMETERS, ""):
+        return replace(found, diagnosis="too-few-sums")
+    if found and found.diagnosis == "wrong-values":
+        return replace(found, diagnosis=_why(w, x, y))
+    return found
+
+
+def _double(answer: Any) -> Finding | None:
+    """Find sums of 64 bits: they keep a 1 that float32 loses beside 2²⁶.
+
+    Whatever the order of a sum of three is, float32 keeps the 1 in one column of X alone: in that
+    one where it comes last.
+    """
+    w, x = np.ones((1, 3), np.float32), np.zeros((3, 3), np.float32)
+    for j in range(3):
+        x[:, j] = np.roll([1, 2.0**26, -(2.0**26)], j)
+    y = np.full((1, 3), np.nan, np.float32)
+    case = "W is 1×3, X is 3×3, with 1, 2²⁶ and -2²⁶ in each column"
+    report = trial.launch(trial.Kernel(answer, PARAMETERS, (3,)), (1,), (1,), case, w, x, y)
+    if isinstance(report, Finding) or not (y == 1).all():
+        return None
+    fact = ("Result", "each sum is 1; float32 has lost the 1 in two of the three")
+    return Finding("sums-in-double", ((FAILING, case), fact))
 
 
 def _why(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
@@ -90,6 +158,8 @@ def _why(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
         return "not-written"
     instead = {
         "last-product-only": w[:, -1:] @ x[-1:],
+        "whole-numbers-only": np.trunc(w) @ x,
+        "whole-numbers-only of X": w @ np.trunc(x),
         "product-missing": w[:, 1:] @ x[1:],
         "product-missing at the end": w[:, :-1] @ x[:-1],
         "columns-added-up": np.repeat(expected.sum(axis=1, keepdims=True), y.shape[1], axis=1),
@@ -98,35 +168,58 @@ def _why(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
     for diagnosis, result in instead.items():
         if np.array_equal(y, result):
             return diagnosis.split()[0]
-    return matrices.pattern(expected, y)
+    return trial.rounded(expected, y) or matrices.pattern(expected, y)
 
 
 def _traffic(report: Report, case: str) -> Finding:
-    """Whether each weight is loaded once, sums stay in registers, and each thread has a row."""
-    outputs, inputs, batch, _ = CASES[-1]
+    """Whether each weight is loaded once and used at once, with its sums in registers."""
+    outputs, inputs, batch, block = CASES[-1]
     loaded = {x: int(report.shares.of("load", x).sum()) // FLOAT for x in ("W", "X", "Y")}
     stores = report.counters["global_store_bytes"] // FLOAT
     sums = loaded["Y"] + report.counters["global_atomic_bytes"] // FLOAT
-    most = int(report.shares.of("store", "Y").max()) // FLOAT
     weights, uses = outputs * inputs, outputs * inputs * batch
+    staged = weights + outputs // block * inputs * batch  # tiles of W and X, copied once
+    shared = int(kernels_on_trial.of_shared(report.shares, "store").sum()) // FLOAT
+    requests, asked = report.counters["global_load_requests"], (weights + uses) // WARP
     facts = (
-        ("Values", f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"),
+        ("Values", f"right in all {len(CASES)} cases and in those drawn anew, with no hazard"),
         ("Case", case),
         ("Weights loaded", f"{loaded['W']:,}; budget {weights:,}, each once"),
         ("Elements of X loaded", f"{loaded['X']:,}; one for each FMA: {uses:,}"),
+        ("Loads of warps", f"{requests:,}; budget {asked:,}"),
         ("Elements of Y", f"{stores:,} stored, {sums:,} read again; Y has {outputs * batch:,}"),
-        ("Stored by one thread", f"{most} elements at most; a row has {batch}"),
     )
-    details = {"weights": loaded["W"], "budget": weights, "uses": loaded["X"], "stored": most}
+    details = {"weights": loaded["W"], "budget": weights, "uses": loaded["X"]}
     if sums or stores > outputs * batch:
         return Finding("sums-in-memory", facts, details)
-    if loaded["W"] > weights:
+    if shared > staged:
+        told = (("Stored in shared memory", f"{shared:,} words; W and X have {staged:,}"),)
+        return Finding("sums-in-memory", facts + told, details)
+    if loaded["W"] > SPARE * weights:
         return Finding("weights-loaded-again", facts, details)
-    if loaded["X"] > uses:
+    if loaded["X"] > SPARE * uses:
         return Finding("inputs-loaded-again", facts, details)
-    if most > batch:
-        return Finding("few-threads-work", facts, details)
+    if requests > IN_TURNS * asked:
+        return Finding("lanes-in-turns", facts, details)
+    if _row_first(report.trace):
+        return Finding("row-first", facts, details)
     return Finding("passed", facts, details)
+
+
+def _row_first(accesses: list[Access]) -> bool:
+    """Whether weights wait: many are loaded before the first use, or a sum goes through its row.
+
+    A trace has the first accesses of each line alone.
+    """
+    loads = [access.array for access in accesses if access.op == "load" and access.array in "WX"]
+    ahead = loads.index("X") if "X" in loads else 0
+    rows: dict[int, set[int]] = {}  # of X, by line
+    for access in accesses:
+        if access.op == "load" and access.array == "X":
+            first = int(access.addresses[access.active][0])
+            rows.setdefault(access.line, set()).add(first // (FLOAT * CASES[-1][2]))
+    through = max(map(len, rows.values()), default=0)
+    return max(ahead, through) >= AHEAD
 
 
 _OUTPUTS, _INPUTS, _BATCH, _ = CASES[-1]
@@ -147,7 +240,9 @@ TASK = Task(
     indices are known to the compiler. It holds anything at first, so set the sums to 0.
 
     The budget for {_OUTPUTS}×{_INPUTS} weights and a batch of {_BATCH}: {_OUTPUTS * _INPUTS:,}
-    loads of W, and nothing of Y is read. Check it with `q3.check(build_layer)`.
+    loads of W, and nothing of Y is read. A row of W may have thousands of weights, so that a thread
+    has no room for a copy of it. `q3.check(build_layer)` counts the loads, those of a value that is
+    still in a register once, as a compiler does, and predicts the time on an H200.
     """,
     judge=judge,
     answers=(build_layer,),
@@ -170,10 +265,46 @@ TASK = Task(
             "```python\nacc[j] += weight * X[p, j]    # batch products for each p, no more\n```",
         ),
         "sums-in-memory": Diagnosis(
-            "The result is right, but the sums are kept in Y: each step reads and writes it.",
-            "Where does acc[j] live, and where does Y[row, j]?",
+            "The result is right, but the sums are kept in memory: each step reads and writes "
+            "them.",
+            "Where does acc[j] live, and where does Y[row, j], or an element of shared memory?",
             "```python\nacc[j] += ...    # inside the loop over p\n"
             "Y[row, j] = acc[j]    # after it, once\n```",
+        ),
+        "row-first": Diagnosis(
+            "The result is right, but the weights of a row wait in a copy until one column after "
+            "the other has had them: a row of thousands has no room in registers.",
+            "When the first sum gets its second product, which weights has the thread loaded?",
+            "```python\nfor p in range(inputs):\n    weight = W[row, p]    # one, not an array\n"
+            "    for j in ...:\n        ...\n```",
+        ),
+        "lanes-in-turns": Diagnosis(
+            "The result is right, but the lanes of a warp work in turns: each branch is executed "
+            "for a part of them.",
+            "Which condition differs between the lanes of one warp, and what do both branches do?",
+            "```python\nif row < outputs:    # the only condition that needs the thread's place\n"
+            "```",
+        ),
+        "too-few-sums": Diagnosis(
+            "An array of the thread's own has fewer elements than the kernel uses of it.",
+            "How many sums does a batch of 33 need, and how many has the array?",
+            "```python\nacc = cuda.local.array(batch, float32)\n```",
+        ),
+        "sums-in-double": Diagnosis(
+            "The sums have 64 bits: they take twice the registers, and their FMAs a unit of which "
+            "a GPU has fewer.",
+            "In which dtype are W, X and Y, and in which the sums?",
+            "```python\nacc = cuda.local.array(batch, float32)\n```",
+        ),
+        "low-precision": Diagnosis(
+            "The results are nearly right: weights, inputs or sums are rounded to 11 bits.",
+            "In which dtype are W, X and Y, and in which the sums?",
+            "```python\nacc = cuda.local.array(batch, float32)\n```",
+        ),
+        "whole-numbers-only": Diagnosis(
+            "Fractions are cut off on the way: a weight or an input is made a whole number.",
+            "Where does an int() stand, or an array of whole numbers?",
+            "```python\nweight = W[row, p]    # float32, as it is\n```",
         ),
         "few-threads-work": Diagnosis(
             "The result is right, but some threads compute several rows of Y and others none.",

@@ -82,15 +82,21 @@ UNROLLED_INSTEAD = {
 }
 
 
-def _drawn_anew() -> tuple[int, int, int, int, int]:
+def _drawn_anew() -> list[tuple[int, ...]]:
+    """A layer of usual sizes, then one for each parameter that has it larger than any case."""
     rng = np.random.default_rng()
     images, channels, side, filters = (int(x) for x in rng.integers(3, 60, 4))
-    return images, channels, side + 7, filters, int(rng.choice((3, 5, 7)))
+    drawn = [(images, channels, side + 7, filters, int(rng.choice((3, 5, 7))))]
+    for place, least in enumerate((5_000, 3_000, 700, 2_000, 11)):
+        layer = [*(int(x) for x in rng.integers(2, 6, 2)), 40, int(rng.integers(2, 6)), 3]
+        layer[place] = least + 2 * int(rng.integers(0, least // 4))
+        drawn.append(tuple(layer))
+    return drawn
 
 
 def judge(count: Any, moved: Any, unrolled: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
-    fresh = (_drawn_anew(),)
+    fresh = _drawn_anew()
     found = (
         functions_on_trial.judge(
             "operations", count, CASES, operations, OPERATIONS_INSTEAD, fresh=fresh
@@ -104,7 +110,7 @@ def judge(count: Any, moved: Any, unrolled: Any) -> Finding:
     )
     if found is not None:
         return found
-    return Finding("passed", (("Checked", f"{len(CASES)} layers and one drawn anew"),))
+    return Finding("passed", (("Checked", f"{len(CASES)} layers and others drawn anew"),))
 
 
 TASK = Task(

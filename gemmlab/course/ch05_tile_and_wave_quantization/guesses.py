@@ -71,6 +71,9 @@ def tail() -> Answer:
             round(100 * q.tail / q.tiles, 2): "That is the tail's share of the tiles. The question "
             "is which share of the SMs has one of them.",
             round(100 * q.wave_use, 2): "That is the average over both waves.",
+            q.tail: "That is how many tiles are left. The question is which share of the SMs has "
+            "one of them.",
+            round(100 - 100 * q.tail_use, 2): "That is the share of the SMs that wait.",
         },
         within=0.02,
     )
@@ -89,6 +92,8 @@ def following() -> Answer:
             3328: "That is the end of the tile that was begun. The second wave has room for eleven "
             "more columns of tiles.",
             last + 1: "There the third wave begins.",
+            last - 1: "The last column of the last tile is free, too.",
+            last + 8: "There the third wave has begun already.",
             2 * _H200.sms * 256: "Each column of C takes 11 tiles, not one.",
         },
     )
@@ -124,10 +129,9 @@ def stays() -> Answer:
         f"{q.tiles - q.wave} blocks take a second tile, and the others wait for them. Tiles are "
         "as indivisible as before.",
         {
-            round(q.tiles / q.wave, 2): "That would be an even deal of the work. A tile is still "
-            "computed by one block.",
+            q.tiles / q.wave: "That would be an even deal of the work. A tile is still computed by "
+            "one block.",
             1: "Somebody has to compute the other 11 tiles.",
-            1.08: "That would be an even deal of the work. A tile is still computed by one block.",
         },
     )
 

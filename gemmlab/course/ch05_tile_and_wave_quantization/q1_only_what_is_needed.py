@@ -5,16 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab import kernels
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Trial
 from gemmlab.course.judging.matrices import Case, case
-from gemmlab.problem import Gemm
+from gemmlab.problem import Gemm, Operands
 from gemmlab.simt import cuda
-from gemmlab.tiling import WARP, Tiling
+from gemmlab.tiling import Tiling
+
+
+class Hollow(Case):
+    """A case whose A and B hold zeros, of which no product may depend."""
+
+    def operands(self) -> Operands:
+        """A with every third column zero, and B with the rows after them."""
+        found = super().operands()
+        found.a[:, ::3], found.b[1::3] = 0, 0
+        return found
+
 
 CASES = (
     case(1, 1, 1, tile=2),
@@ -25,8 +36,13 @@ CASES = (
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
     case(9, 16, 8, tile=8),
     case(17, 9, 13, beta=1, tile=8),
+    Hollow(Gemm(65, 4, 64, 0.5, 0.5), tile=32),
+    case(9, 136, 16, tile=8),
+    Case(Gemm(8, 8, 320, 0.5, 0.5), tile=8, large=True),
     case(20, 32, 32, tile=8),
 )
+TIMED = case(17, 18, 21, alpha=2, beta=0.5, tile=16)
+BESIDE = timed.Yardstick(kernels.tiled, Tiling.square(16))  # it multiplies what hangs over, too
 
 
 def build_guarded(T):
@@ -76,23 +92,19 @@ class Work:
 
     @property
     def wasted(self) -> float:
+        """Products of warps that C needs not; below 0 where it needs more."""
         return self.executed - self.needed
 
 
 def work(trial: Trial) -> Work:
     """Count what each warp multiplied; a warp has an element of C if it stores one."""
     shares = trial.report.shares
-    products = _by_warp(kernels_on_trial.of_shared(shares, "load") / (2 * kernels_on_trial.FLOAT))
-    with_c = _by_warp(shares.of("store", "C")) > 0
+    products = kernels_on_trial.by_warp(
+        kernels_on_trial.of_shared(shares, "load") / (2 * kernels_on_trial.FLOAT)
+    )
+    with_c = kernels_on_trial.by_warp(shares.of("store", "C")) > 0
     needed = int(with_c.sum()) * trial.run.case.problem.k
     return Work(trial, needed, float(products.sum()), float(products[~with_c].sum()))
-
-
-def _by_warp(of_threads: np.ndarray) -> np.ndarray:
-    """The largest of each warp's lanes, (blocks, warps)."""
-    blocks, threads = of_threads.shape
-    padded = np.pad(of_threads, ((0, 0), (0, -threads % WARP)))
-    return padded.reshape(blocks, -1, WARP).max(axis=2)
 
 
 def judge(answer: Any) -> Finding:
@@ -107,10 +119,18 @@ def judge(answer: Any) -> Finding:
         ("Its products, by whole warps", f"{worst.executed:g}; needed: {worst.needed:g}"),
     )
     found = kernels_on_trial.within_budgets(trials, facts)
-    if found.diagnosis == "passed" and worst.wasted > 0:
+    if found.diagnosis != "passed":
+        return found
+    if worst.wasted > 0:
         beyond_c = any(w.beyond_c for w in works)
         return replace(found, diagnosis="products-beyond-c" if beyond_c else "products-beyond-k")
-    return found
+    if fewer := next((w for w in works if w.wasted < 0), None):
+        told = f"{fewer.executed:g} of {fewer.needed:g}, where A and B hold zeros"
+        facts = (*found.facts, ("Products left out", told))
+        return replace(found, diagnosis="products-by-value", facts=facts)
+    if any(kernels_on_trial.in_turns(trial.report) for trial in trials):
+        return replace(found, diagnosis="lanes-in-turns")
+    return timed.judge(found, answer, Tiling.square, TIMED, BESIDE)
 
 
 TASK = Task(
@@ -124,8 +144,9 @@ TASK = Task(
     the multiplication so that a warp none of whose lanes has an element of C does not multiply at
     all, and that nobody multiplies beyond k.
 
-    The budget: k products for each warp that has an element of C, and none for others. A warp
-    counts whole, however many of its lanes work; a product takes a word of As and one of Bs.
+    The budget: k products for each warp that has an element of C, whatever the values are, and none
+    for others. A warp counts whole, however many of its lanes work; a product takes a word of As
+    and one of Bs. The check also predicts the time of a product without ragged edges on an H200.
     """,
     judge=judge,
     answers=(build_guarded,),
@@ -141,6 +162,12 @@ TASK = Task(
             "The result is right, but warps multiply that have no element of C.",
             "For which threads is the sum never stored, and what stops them from adding it up?",
             "```python\nif row < m and ...:\n    for p in range(...):\n        acc += ...\n```",
+        ),
+        "products-by-value": Diagnosis(
+            "The result is right, but which products are done depends on the values: those with a "
+            "zero are left out, and the lanes of a warp then wait for those without one.",
+            "Which of your conditions looks at an element of As or Bs?",
+            "```python\nif row < m and ...:    # sizes and places, no values\n```",
         ),
         "products-beyond-k": Diagnosis(
             "The result is right, but the last step along k multiplies zeros.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,11 @@ LAUNCHES = (
     (117, 132),
     (1000, 132),
 )
-# (m, n, bm, bn, SMs): the last column of tiles is full or not, the last wave is full or not.
+# (m, n, bm, bn, SMs): the last column of tiles is full or not, the last wave is full or not, and
+# waves end between two columns of tiles or, of 5 or 7 tiles each, inside of one.
 GROWING = (
-    (1, 1, 1, 1, 1), (2, 3, 2, 2, 4), (8, 9, 4, 4, 8), (9, 8, 4, 4, 8), (64, 64, 16, 32, 20),
+    (1, 1, 1, 1, 1), (2, 3, 2, 2, 4), (8, 15, 4, 4, 8), (8, 9, 4, 4, 8), (9, 8, 4, 4, 8),
+    (40, 20, 8, 8, 8), (40, 30, 8, 8, 3), (64, 64, 16, 32, 20), (56, 33, 8, 16, 10),
     (256, 257, 128, 128, 8), (2304, 1400, 256, 128, 108), (2304, 1544, 256, 128, 108),
     (1408, 3080, 128, 256, 132), (4096, 4096, 128, 256, 132),
 )  # fmt: skip
@@ -77,6 +80,15 @@ BUSY_INSTEAD = {
 }
 WIDEST_INSTEAD = {
     "tile-alone": lambda m, n, bm, bn, sms: -(-n // bn) * bn,
+    "columns-of-each-wave": lambda m, n, bm, bn, sms: _waves(m, n, bm, bn, sms)
+    * (sms // -(-m // bm))
+    * bn,
+    "columns-of-each-wave, at least n": lambda m, n, bm, bn, sms: max(
+        -(-n // bn) * bn, _waves(m, n, bm, bn, sms) * (sms // -(-m // bm)) * bn
+    ),
+    "columns-of-each-wave, of one less": lambda m, n, bm, bn, sms: max(
+        n, _waves(m, n, bm, bn, sms) * (sms // -(-m // bm)) * bn
+    ),
     "fraction-of-a-tile": lambda m, n, bm, bn, sms: _waves(m, n, bm, bn, sms) * sms * bn // -(
         -m // bm
     ),
@@ -86,13 +98,18 @@ WIDEST_INSTEAD = {
     * bn,
     "columns-added": lambda m, n, bm, bn, sms: widest(m, n, bm, bn, sms) - n,
     "one-wave-alone": lambda m, n, bm, bn, sms: sms // -(-m // bm) * bn,
+    "next-wave": lambda m, n, bm, bn, sms: (_waves(m, n, bm, bn, sms) + 1)
+    * sms // -(-m // bm) * bn,
+    "whole-waves-of-n": lambda m, n, bm, bn, sms: _waves(m, n, bm, bn, sms) * sms * bn,
+    "tile-turned": lambda m, n, bm, bn, sms: -(-tiles(m, n, bn, bm) // sms)
+    * sms // -(-m // bn) * bm,
 }  # fmt: skip
 
 
 def judge(count: Any, share: Any, most: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
-    m, n = (int(x) for x in rng.integers(300, 3000, 2))
+    m, n = (int(x) for x in rng.integers(10_000, 60_000, 2))
     bm, bn = (int(x) for x in rng.choice([8, 24, 40, 56], 2, replace=False))
     sms = int(rng.integers(20, 200))
     judged = functions_on_trial.judge
@@ -104,7 +121,7 @@ def judge(count: Any, share: Any, most: Any) -> Finding:
     if found is None:
         told = f"{len(SHAPES)} shapes, {len(LAUNCHES)} launches, {len(GROWING)} growing products"
         return Finding("passed", (("Checked", told),))
-    return Finding(found.diagnosis.split()[0], found.facts, found.details)
+    return replace(found, diagnosis=found.diagnosis.replace(",", " ").split()[0])
 
 
 TASK = Task(
@@ -180,6 +197,23 @@ TASK = Task(
             "This fills the last column of tiles. The last wave may have room for more of them.",
             "How many tiles fit into the waves of n columns, and how many are one column of them?",
             "across = waves · sms // …",
+        ),
+        "columns-of-each-wave": Diagnosis(
+            "This gives each wave its own whole columns of tiles. A wave may end in the middle of "
+            "a column, and the next one goes on there.",
+            "5 tiles are a column, and 8 SMs work: which tiles does the second wave begin and end "
+            "with?",
+            "Count all tiles of all waves first: widest = (waves · sms // …) · bn",
+        ),
+        "next-wave": Diagnosis(
+            "This width takes one wave more than n columns do.",
+            "How many waves does your launch take at n, and how many at the width you return?",
+            "waves = ⌈tiles / sms⌉, rounded up already",
+        ),
+        "whole-waves-of-n": Diagnosis(
+            "This takes each tile for a column of its own; a column has several tiles.",
+            "How many tiles lie below each other?",
+            "widest = (waves · sms // …) · bn",
         ),
         "fraction-of-a-tile": Diagnosis(
             "A column of tiles needs room for all of its tiles: a part of one does not count.",

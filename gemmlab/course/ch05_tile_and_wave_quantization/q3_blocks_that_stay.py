@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
 from gemmlab.course.judging.diagnoses import KERNEL
+from gemmlab.course.judging.kernels_on_trial import Trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.matrices import Case, case
+from gemmlab.device import RECORDED, device
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
@@ -23,12 +26,18 @@ CASES = (
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
     Case(Gemm(6, 11, 17), tile=4, large=True),
     case(12, 10, 13, beta=1, tile=4),
+    Case(Gemm(4, 4, 160, 0.5, 0.5), tile=4, large=True),
     case(32, 64, 16, tile=8),
 )
+MANY_TILES = (case(66, 70, 2, alpha=0.5, tile=2),)  # 1155, for 100 blocks
+SMALL = 5  # of them: with few threads at work, larger ones take long
+MANY = 4096  # elements of C, from which on the launch has 100 blocks
 
 
 def blocks(problem: Gemm) -> int:
-    """Blocks of the launch: 1 to 6, so that some cases have fewer tiles than blocks."""
+    """Blocks of the launch: 1 to 6, so that some cases have fewer tiles than blocks, or 100."""
+    if problem.m * problem.n > MANY:
+        return 100
     return 1 + (problem.m + problem.n + problem.k) % 6
 
 
@@ -72,11 +81,48 @@ def build_persistent(T):
     return kernel
 
 
+def _example() -> Launch:
+    """A launch that keeps an H200 busy: eight blocks of 256 threads for each SM."""
+    shapes = (SIDE, DEPTH), (DEPTH, SIDE), (SIDE, SIDE)
+    a, b, c = (np.zeros(shape, np.float32) for shape in shapes)
+    one = np.float32(1)
+    return Launch((16,), (8 * device(RECORDED).sms, 1), (16, 16), (one, a, b, one, c))
+
+
+SIDE, DEPTH = 2048, 128
+EXAMPLE = timed.Example(
+    kernels_on_trial.PARAMETERS,
+    _example,
+    f"m = n = {SIDE}, k = {DEPTH} with T = 16 and eight blocks for each SM",
+    2 * SIDE * SIDE * DEPTH / device(RECORDED).peak_of("float32"),
+)
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, how even the blocks' shares are, and budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid)
     if isinstance(trials, Finding):
-        return trials
+        return _few_threads(answer, trials)
+    found = _within_budgets(trials)
+    if found.diagnosis == "passed" and kernels_on_trial.in_turns(trials[-1].report):
+        return replace(found, diagnosis="lanes-in-turns")
+    if found.diagnosis == "passed":
+        many = kernels_on_trial.judge(answer, MANY_TILES, Tiling.square, grid)
+        found = many if isinstance(many, Finding) else found
+    return timed.beside(found, answer, build_persistent, EXAMPLE)
+
+
+def _few_threads(answer: Any, found: Finding) -> Finding:
+    """The finding, or that a few threads work where this is why a kernel comes to no end."""
+    if found.diagnosis != "never-ends":
+        return found
+    trials = kernels_on_trial.judge(answer, CASES[:SMALL], Tiling.square, grid)
+    small = found if isinstance(trials, Finding) else kernels_on_trial.within_budgets(trials)
+    return small if small.diagnosis == "few-threads-multiply" else found
+
+
+def _within_budgets(trials: list[Trial]) -> Finding:
+    """Find the first budget that a right kernel does not keep."""
     last = trials[-1]
     across, down = last.tiling.grid(last.run.case.problem)
     (bm, bn, _), launch = last.tiling.block, blocks(last.run.case.problem)

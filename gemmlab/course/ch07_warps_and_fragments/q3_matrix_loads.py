@@ -106,7 +106,7 @@ TASK = Task(
     judge=judge,
     answers=(build_matrix_loads,),
     diagnoses={
-        "low-precision": one_warp.LOW_PRECISION,
+        **one_warp.OWN,
         "not-attempted": Diagnosis(
             "The skeleton is unchanged.",
             "Lane 8q + r names row r of matrix q. Which row and column of As is that for lane 17?",

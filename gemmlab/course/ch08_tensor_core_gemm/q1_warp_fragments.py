@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32, uint32
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp
+from gemmlab.course.judging import (
+    FAILING,
+    Diagnosis,
+    Finding,
+    Task,
+    matrices,
+    one_warp,
+    timed,
+)
 from gemmlab.course.judging.one_warp import OneWarp, product
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import Report, cuda
@@ -101,13 +109,14 @@ def _costly(report: Report, steps: int, case: str) -> Finding | None:
 
 ASKED = OneWarp(
     SIDE, SIDE, step=16, cases=CASES, wavefronts=2 * PRODUCTS, why=_why, costly=_costly,
-    too_many="loaded-again",
+    too_many="loaded-again", long=1024,
 )  # fmt: skip
+EXAMPLE = one_warp.example(32, 32, 1024)
 
 
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, then values; then loads and mma."""
-    return one_warp.judge(answer, ASKED)
+    return timed.beside(one_warp.judge(answer, ASKED), answer, build_warp_tile, EXAMPLE)
 
 
 TASK = Task(
@@ -208,7 +217,7 @@ TASK = Task(
             "Eight products, eight tiles of C. Which acc does the one for x and y add to?",
             "```python\nacc[x, y, 0], acc[x, y, 1], ... = mma_m16n8k16_f32_f16(...)\n```",
         ),
-        "low-precision": one_warp.LOW_PRECISION,
+        **one_warp.OWN,
         "loaded-twice": Diagnosis(
             "The result is right, but operands come from global memory again.",
             "Which arrays do the loads of your part name?",

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp
+from gemmlab.course.judging import (
+    FAILING,
+    Diagnosis,
+    Finding,
+    Task,
+    matrices,
+    one_warp,
+    timed,
+)
 from gemmlab.course.judging.one_warp import OneWarp, product
 from gemmlab.instructions import (
     layout,
@@ -24,6 +32,8 @@ STEP = 64  # elements of k in a tile
 CASES = (64, 128, 192)  # k, smallest first
 WAVEFRONTS = 4 * 6  # of shared loads: for four slices, one for each 8×8 matrix of A and B
 STORES = 2 * STEP * (16 + 8) // 128  # wavefronts of shared stores, if all of them are full
+SLICES = 4  # of a tile, one for each `mma`
+PIECES = 2 * STEP * (16 + 8) // (16 * 32)  # stores of the warp, if each lane has 16 bytes
 SHARED = 2 * STEP * (16 + 8)  # bytes of both tiles
 
 
@@ -99,21 +109,30 @@ def _swizzled(a: np.ndarray, by: int, turn: int = 0) -> np.ndarray:
 def _costly(report: Report, steps: int, case: str) -> Finding | None:
     """Find what a kernel without conflicts pays in another way; None where it pays nothing."""
     taken, stored = report.shares.shared_bytes, report.counters["shared_store_wavefronts"]
+    done = report.instructions["inst_mma"]
+    if done > SLICES * steps:
+        fact = ("Products", f"{done} mma, where {SLICES * steps} make C")
+        return Finding("multiplied-twice", ((FAILING, case), fact))
     if taken > SHARED:
         fact = ("Shared memory", f"{taken} bytes, where the tiles have {SHARED}")
         return Finding("padded", ((FAILING, case), fact))
     if stored > STORES * steps:
         fact = ("Wavefronts", f"{stored} of shared stores, where {STORES * steps} are enough")
-        return Finding("stored-by-elements", ((FAILING, case), fact))
+        whole = report.counters["shared_store_requests"] <= PIECES * steps
+        diagnosis = "stores-meet" if whole else "stored-by-elements"
+        return Finding(diagnosis, ((FAILING, case), fact))
     return None
 
 
-ASKED = OneWarp(16, 8, step=STEP, cases=CASES, wavefronts=WAVEFRONTS, why=_why, costly=_costly)
+ASKED = OneWarp(
+    16, 8, step=STEP, cases=CASES, wavefronts=WAVEFRONTS, why=_why, costly=_costly, long=4096
+)
+EXAMPLE = one_warp.example(16, 8, 1024)
 
 
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, then values; then what it costs."""
-    return one_warp.judge(answer, ASKED)
+    return timed.beside(one_warp.judge(answer, ASKED), answer, build_swizzled_tile, EXAMPLE)
 
 
 TASK = Task(
@@ -207,7 +226,7 @@ TASK = Task(
             "Which value of c goes into the first `mma` of the second tile?",
             "```python\nc = mma_m16n8k16_f32_f16(a, b, c)    # adds to the c before\n```",
         ),
-        "low-precision": one_warp.LOW_PRECISION,
+        **one_warp.OWN,
         "loaded-twice": Diagnosis(
             "The result is right, but operands come from global memory again.",
             "Which arrays do the loads of your slices name?",
@@ -244,10 +263,21 @@ TASK = Task(
             "With your rule, at which places do rows 0 to 7 have piece 0?",
             "```python\n(piece ^ row % ...) * 8    # eight rows, eight places\n```",
         ),
+        "multiplied-twice": Diagnosis(
+            "The result is right, but the warp multiplies more than it has to.",
+            "How many slices has a tile, and how many `mma` does the warp execute for it?",
+            "```python\nfor s in range(4):\n    ...    # one mma\n```",
+        ),
         "padded": Diagnosis(
             "The result is right and free of conflicts, but bought with memory: tiles are padded.",
             "How many places has a row of As, and how many of them does a row of A need?",
             "```python\nAs = cuda.shared.array(1024, float16, alignment=16)\n```",
+        ),
+        "stores-meet": Diagnosis(
+            "The result is right and loads have no conflict, but the copy's stores have: pieces "
+            "that lanes store at once fall on the same banks.",
+            "Eight neighbouring lanes copy one row: at which places do its eight pieces lie?",
+            "```python\nrow * 64 + (piece ^ row % 8) * 8    # a row stays in its eight places\n```",
         ),
         "stored-by-elements": Diagnosis(
             "The result is right, but the copy stores in smaller pieces than 16 bytes.",

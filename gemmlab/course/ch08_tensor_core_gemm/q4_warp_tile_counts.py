@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ TILES = ((16, 16), (16, 32), (32, 32), (32, 64), (64, 64), (128, 64))
 # FLOP that an SM's Tensor Cores do in a cycle, and bytes of an element of A and B.
 CORES = (
     *((512, 2), (1024, 2), (2048, 2), (4096, 2), (1024, 4), (2048, 4), (4096, 1), (8192, 1)),
-    *((1536, 2), (3072, 4)),  # of which no side of the list is just enough
+    *((1280, 2), (1536, 2), (3072, 4)),  # of which no side of the list is just enough
 )
 FED = tuple((*tile, *core) for tile in TILES[::2] for core in CORES)
 
@@ -53,6 +54,11 @@ def _exact(flop_per_cycle: int, itemsize: int) -> float:
     return flop_per_cycle * itemsize / 128
 
 
+def _least(flop_per_cycle: float, itemsize: float, first: int = 16) -> int:
+    """The least power of two from `first` on that is no less than `_exact`."""
+    return max(first, 1 << max(0, math.ceil(math.log2(_exact(flop_per_cycle, itemsize)))))
+
+
 WAVEFRONTS_INSTEAD = {
     "matrices-of-a-step": lambda wm, wn: (wm + wn) / 8,
     "area": lambda wm, wn: wm * wn / 64,
@@ -73,6 +79,15 @@ SHARE_INSTEAD = {
 SIDE_INSTEAD = {  # by the diagnosis; of one mistake there may be a second form
     "not-on-the-list": _exact,
     "not-on-the-list 2": lambda flop, size: max(16, _exact(flop, size)),
+    "in-steps-of-16": lambda flop, size: max(16, 16 * math.ceil(_exact(flop, size) / 16)),
+    "below-the-list": lambda flop, size: _least(flop, size, first=8),
+    "below-the-list 2": lambda flop, size: _least(flop, size, first=1),
+    "one-flop-an-fma": lambda flop, size: _least(2 * flop, size),
+    "two-bytes-side 2": lambda flop, size: _least(flop, 2),
+    "half-as-wide 3": lambda flop, size: _least(flop / 2, size),
+    "next-of-the-list": lambda flop, size: (
+        _least(flop, size) * (2 if _exact(flop, size) >= _least(flop, size) else 1)
+    ),
     "half-as-wide 2": lambda flop, size: 1 << max(4, int(_exact(flop, size)).bit_length() - 1),
     "two-bytes-side": lambda flop, size: max(16, flop // 64),
     "twice-as-wide": lambda flop, size: max(32, 2 * flop * size // 128),
@@ -95,8 +110,10 @@ def judge(loads: Any, share: Any, side: Any) -> Finding:
             "fed_share", share, FED, fed_share, SHARE_INSTEAD,
             fresh=[(*tile, flop * 2, size) for flop, size in cores],
         )
-        or judged("least_side", side, CORES, least_side, SIDE_INSTEAD, fresh=cores)
+        or judged("least_side", side, CORES, _least, SIDE_INSTEAD, fresh=cores)
     )  # fmt: skip
+    if found is not None and found.details.get("error") == "OverflowError":
+        return replace(found, diagnosis="never-ends")  # a side that doubles for ever
     if found is not None:
         return replace(found, diagnosis=found.diagnosis.split()[0])
     checked = f"{len(TILES)} warp tiles, {len(CORES)} pairs of a Tensor Core and a format"
@@ -179,6 +196,21 @@ TASK = Task(
             "This is where both take the same time, and not always a side that a warp can have.",
             "Which is the least tile whose fragments have 16 rows and 16 columns?",
             "least_side = 16, 32, 64, …: the first whose fed_share is 1",
+        ),
+        "in-steps-of-16": Diagnosis(
+            "These sides grow in steps of 16; those that are asked for double.",
+            "Which sides does the list have between 32 and 128?",
+            "```python\nside = 16\nwhile ...:\n    side ...    # 32, 64, 128\n```",
+        ),
+        "below-the-list": Diagnosis(
+            "No warp tile is smaller than a fragment: the list begins with 16.",
+            "What is your side for the smallest Tensor Core, and can a warp have it?",
+            "```python\nside = ...    # the first of the list\n```",
+        ),
+        "next-of-the-list": Diagnosis(
+            "Where loads and arithmetic take the same time, the share is 1 already.",
+            "What is fed_share for half of your side, where that is just enough?",
+            "```python\nwhile fed_share(side, side, ...) < 1:    # and not where it is 1\n```",
         ),
         "two-bytes-side": Diagnosis(
             "The side is that of two bytes, whatever itemsize is.",

@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from types import BuiltinFunctionType
 from typing import Any
 
+import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard, kernels_on_trial, timed
+from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.diagnoses import KERNEL
-from gemmlab.course.judging.launches import Launch, launched
-from gemmlab.course.judging.matrices import Case, case
+from gemmlab.course.judging.launches import SECONDS, Launch, here
+from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.problem import Gemm
-from gemmlab.simt import Report, cuda
+from gemmlab.simt import cuda
+from gemmlab.simt.builtins.under_way import Copies
+from gemmlab.simt.machine.operations import Operations
+from gemmlab.simt.machine.scope import Scope
+from gemmlab.simt.memory.access import shared_values
+from gemmlab.simt.numbers.values import NUMBER
+from gemmlab.simt.report.trace import Shares
 from gemmlab.tiling import WARP, Tiling
 
 CASES = (
     case(1, 1, 1, tile=2),
     case(2, 2, 2, alpha=2, beta=-3, tile=2),
     case(2, 3, 5, alpha=2, beta=0.5, tile=2),
-    case(4, 4, 8, tile=4),
     Case(Gemm(3, 5, 17), tile=4, large=True),
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
+    long_and_thin(4),
     case(16, 16, 32, tile=8),
 )
 TIMED = case(17, 33, 19, tile=16)
 BESIDE = timed.Yardstick(kernels.tiled, Tiling.square(16))
-# Few enough accesses that the trace keeps each of them: three short steps, and two longer ones.
-ORDER = (case(2, 2, 6, tile=2), case(4, 4, 8, tile=4))
+SOLUTION = 0.0177  # seconds, predicted for `build_ahead` like those of an answer
+ORDER = (case(2, 2, 6, tile=2), case(4, 4, 8, tile=4))  # three short steps, and two longer ones
 MEANWHILE = 0.5  # of a step's products, at least, are made while a next tile is fetched
+OPERATORS = ("binary", "unary", "compare", "fused_left", "fused_right", "fma")
+Event = tuple[str, int, tuple]  # what is done, in which line, with which element
 
 
 def build_ahead(T):
@@ -91,7 +104,10 @@ def judge(answer: Any) -> Finding:
     loads = counters["shared_load_requests"]
     used = 2 * across * down * last.tiling.threads // WARP * problem.k  # of As and Bs, for each p
     copied = shares.of("load", "A", "B")
-    between = multiplied_meanwhile(answer)
+    meanwhile = multiplied_meanwhile(answer)
+    if isinstance(meanwhile, Finding):
+        return meanwhile
+    between, use = meanwhile
     found = kernels_on_trial.within_budgets(
         trials,
         (
@@ -107,54 +123,116 @@ def judge(answer: Any) -> Finding:
     if passed > steps + 1:
         return replace(found, diagnosis="barriers-over-budget")
     if between < MEANWHILE:
-        return replace(found, diagnosis="stored-at-once")
+        return replace(found, diagnosis=f"{use}-at-once")
     if loads > used:
         return replace(found, diagnosis="loads-over-budget")
-    return timed.judge(found, answer, Tiling.square, TIMED, BESIDE)
+    found = timed.judge(found, answer, Tiling.square, TIMED, BESIDE)
+    if "seconds" not in found.details:
+        return found
+    return replace(found, facts=(*found.facts, ("The solution", timed.ms(SOLUTION))))
 
 
-def multiplied_meanwhile(answer: Any) -> float:
-    """The least share of a step's operands that a thread takes between a load and its store.
+def multiplied_meanwhile(answer: Any) -> tuple[float, str] | Finding:
+    """The least share of a step's operands that a thread takes before it uses what it fetched.
 
-    The first tile has nothing to wait behind, and the stores of `cp.async` wait for nobody.
+    Beside it stands the use: "stored", or "used" by an instruction that computes or compares. The
+    first tile has nothing to wait behind, and the stores of `cp.async` wait for nobody.
     """
-    launches = []
+    launches, least = [], (1.0, "stored")
     for short in ORDER:
-        T, (a, b, c) = short.tile, short.operands()
-        arguments = c.dtype.type(1), a, b, c.dtype.type(0), c
-        launches.append(Launch((T,), (1, 1), (T, T), arguments, trace=""))  # all lines have ""
-    items = launched(answer, kernels_on_trial.PARAMETERS, launches)
-    return min(
-        taken / (2 * short.tile)
-        for short, item in zip(ORDER, items, strict=True)
-        for taken in (2 * short.tile, *_taken(item.report))
-    )
+        T, p, rng = short.tile, short.problem, np.random.default_rng(short.tile)
+        a, b, c = (rng.uniform(1, 2, shape).astype(float32) for shape in p.shapes)  # all differ
+        launches.append(Launch((T,), (1, 1), (T, T), (float32(1), a, b, float32(0), c)))
+    found = apart(partial(_uses, answer, launches), SECONDS)
+    for short, item in zip(ORDER, found, strict=False):
+        if guard.ended(item):
+            return guard.cut_short(item, guard.file_of(answer))
+        if isinstance(item, Finding):
+            return item
+        least = min([least, *((taken / (2 * short.tile), use) for taken, use in item)])
+    return least
 
 
-def _taken(report: Report) -> Iterator[int]:
-    """For each store of a next tile, how many shared elements thread 0 loaded since its load."""
-    multiplied = loaded = False  # whether anything was; whether a load waits for its store
-    since: set[tuple[str, int]] = set()
-    for access in report.trace:
-        what = access.space, access.op
-        if _in_the_background(report, access.line):
-            continue
-        if what == ("shared", "load"):
+def _uses(build: Any, launches: list[Launch]) -> Iterator[list[tuple[int, str]] | Finding]:
+    """For each launch, what thread 0 took before it used each of the elements that it fetched."""
+    with _watched() as events:
+        for item in here(build, kernels_on_trial.PARAMETERS, launches):
+            yield item if isinstance(item, Finding) else list(_taken(events))
+            events.clear()
+
+
+def _taken(events: list[Event]) -> Iterator[tuple[int, str]]:
+    """For each first use of what was fetched, how many elements of tiles were loaded since."""
+    multiplied = loaded = False  # whether anything was; whether a load waits for its use
+    since: set[Any] = set()
+    for what, _, place in events:
+        if what == "taken":
             multiplied = True
-            since.add((access.array, int(access.addresses[0, 0])))
-        elif what == ("global", "load"):
+            since.add(place)
+        elif what == "fetched":
             loaded, since = True, set()
-        elif what == ("shared", "store") and loaded:
+        elif loaded:
             if multiplied:
-                yield len(since)
+                yield len(since), what
             loaded = False
 
 
-def _in_the_background(report: Report, line: int) -> bool:
-    """Whether the accesses of a line are those of `cp.async` alone."""
-    counted = report.by_line[line]
-    plain = ("inst_shared_store", "inst_global_load")
-    return bool(counted["inst_async_copy"]) and not any(counted[name] for name in plain)
+@contextmanager
+def _watched() -> Iterator[list[Event]]:
+    """Let accesses and operators note what they do for thread 0, for a while.
+
+    An element of A or B is "fetched", and then "stored" in a tile, or "used" by an operator before
+    it was "taken" from a tile; which one it is its value tells. The simulator calls what is
+    replaced here, and has it back at the end.
+    """
+    events: list[Event] = []
+    fresh: set[float] = set()  # values that were fetched, and in no tile so far
+    watch, begin, translate = Shares.watch, Copies.begin, Scope.translate
+
+    def accessed(shares: Shares, m: Any, line: int, op: str, array: Any, at: Any, mask: Any):
+        watch(shares, m, line, op, array, at, mask)
+        if not m.lanes.full(mask)[0, 0]:
+            return
+        what = {"global load": "fetched", "shared store": "stored", "shared load": "taken"}
+        element = int(m.lanes.spread(at)[0, 0])
+        noted = what.get(f"{array.space} {op}")
+        if noted == "fetched":
+            fresh.add(float(array.buffer.reshape(-1)[element]))
+        elif noted == "taken":
+            fresh.discard(float(np.asarray(shared_values(m, array, at)).flat[0]))
+        if noted:
+            events.append((noted, line, (array.name, element)))
+
+    def begun(copies: Copies, m: Any, copy: Any):
+        while events and events[-1][:2] in (("fetched", copy.line), ("stored", copy.line)):
+            events.pop()  # in the background
+        begin(copies, m, copy)
+
+    def operator(method: Callable) -> Callable:
+        def noting(operations: Any, *arguments: Any):
+            own = {float(np.asarray(x).flat[0]) for x in arguments if isinstance(x, NUMBER)}
+            if own & fresh:
+                events.append(("used", 0, ()))
+            return method(operations, *arguments)
+
+        return noting
+
+    def translated(scope: Scope, value: Any) -> Any:
+        found = translate(scope, value)
+        if not isinstance(value, BuiltinFunctionType | np.ufunc):
+            return found
+        return partial(operator(lambda _, *arguments: found(*arguments)), None)
+
+    own = {name: getattr(Operations, name) for name in OPERATORS}
+    Shares.watch, Copies.begin, Scope.translate = accessed, begun, translated
+    for name, method in own.items():
+        setattr(Operations, name, operator(method))
+    try:
+        yield events
+    finally:
+        Shares.watch, Copies.begin, Scope.translate = watch, begin, translate
+        for name, method in own.items():
+            setattr(Operations, name, method)
 
 
 TASK = Task(
@@ -171,8 +249,8 @@ TASK = Task(
     for instance. So fetch into plain variables, `a` and `b`, which are registers, and store them
     when the multiplication is done. Beyond k, fetch nothing: a zero will do.
 
-    The budget: one barrier a step, and one for the first tile. No more bytes from global memory
-    than before.
+    Any m, n, k ≥ 1. The budget: one barrier a step, and one for the first tile. No more bytes from
+    global memory than before.
     """,
     judge=judge,
     answers=(build_ahead,),
@@ -205,6 +283,15 @@ TASK = Task(
             "How many elements of As and of Bs does one thread need in a step, and how many does "
             "it load?",
             "```python\nfor p in range(T):\n    acc += As[now, ...] * Bs[now, ...]    # two\n```",
+        ),
+        "used-at-once": Diagnosis(
+            "The result is right, but a fetched value is used before the present tile is "
+            "multiplied: the first instruction that computes with it, or compares it, waits for "
+            "global memory, and the block with it.",
+            "Which operator has a fetched value beside it, and could it wait until the tile is "
+            "done?",
+            "```python\na = A[...] if ... else float32(0)    # fetched, and nothing else\n"
+            "for p in range(T):\n    acc += ...\n```",
         ),
         "stored-at-once": Diagnosis(
             "The result is right, but an element is stored before the present tile is multiplied, "

@@ -10,8 +10,9 @@ import numpy as np
 from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
 TIMES = ((900, 300), (900, 250), (1000, 384), (400, 500), (850, 1700), (100, 7), (1000, 97))
-STAGED = tuple((stages, *times) for stages in (1, 2, 4, 5) for times in TIMES)
-LOOPS = tuple((steps, *staged) for steps in (1, 64) for staged in STAGED[::3])
+STAGED = (*((stages, *times) for stages in (1, 2, 4, 5) for times in TIMES), (50, 2000, 7))
+# Whole turns of a ring, in which it takes just what the mean of a step says.
+LOOPS = tuple((steps, *staged) for steps in (1, 61) for staged in STAGED[::3])
 
 
 def period(stages, copy, multiply):
@@ -40,6 +41,7 @@ def loop(steps, stages, copy, multiply):
 PERIOD_INSTEAD = {
     "one-stage-overlaps": lambda s, c, m: max(m, c / max(1, s - 1)),
     "all-stages-ahead": lambda s, c, m: c + m if s == 1 else max(m, c / s),
+    "asked-when-empty": lambda s, c, m: max(m, (c + m) / s),
     "two-at-most": lambda s, c, m: c + m if s == 1 else max(m, c),
     "one-after-the-other": lambda s, c, m: c + m,
     "added-up": lambda s, c, m: c + m if s == 1 else m + c / (s - 1),
@@ -63,9 +65,9 @@ LOOP_INSTEAD = {
 def judge(time: Any, fewest: Any, whole: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
     rng = np.random.default_rng()
-    times = [(int(rng.integers(500, 2000)), int(rng.integers(50, 450))) for _ in range(3)]
-    staged = [(stages, *each) for stages, each in zip((2, 4, 7), times, strict=True)]
-    loops = [(int(rng.integers(5, 99)), *each) for each in staged]
+    times = [(int(rng.integers(500, 2000)), int(rng.integers(5, 450))) for _ in range(4)]
+    staged = [(stages, *each) for stages, each in zip((2, 4, 7, 50), times, strict=True)]
+    loops = [(1 + (each[0] - 1) * int(rng.integers(2, 16)), *each) for each in staged]
     judged = functions_on_trial.judge
     found = (
         judged("period", time, STAGED, period, PERIOD_INSTEAD, fresh=staged)
@@ -74,7 +76,7 @@ def judge(time: Any, fewest: Any, whole: Any) -> Finding:
     )
     if found is not None:
         return found
-    return Finding("passed", (("Checked", f"{len(TIMES)} pairs of times, 1 to 7 stages"),))
+    return Finding("passed", (("Checked", f"{len(TIMES)} pairs of times, 1 to 50 stages"),))
 
 
 TASK = Task(
@@ -93,7 +95,8 @@ TASK = Task(
     - `needed(copy, multiply)`: the fewest stages with which no step waits, a whole number;
     - `loop(steps, stages, copy, multiply)`: the time of a loop of so many steps. Before the first
       product there is a copy, the *prologue*; then each further step takes a period; the last
-      product is the *epilogue*.
+      product is the *epilogue*. (Where copies set the pace a ring comes in whole turns of
+      `stages` − 1 steps; only such loops are tried.)
     """,
     judge=judge,
     answers=(period, needed, loop),
@@ -112,6 +115,12 @@ TASK = Task(
         "all-stages-ahead": Diagnosis(
             "One of the stages is being multiplied, and nothing can be copied there.",
             "Of S tiles in shared memory, how many are under way while one is multiplied?",
+            "period = max(multiply, copy / (stages − …))",
+        ),
+        "asked-when-empty": Diagnosis(
+            "That is the period of a ring whose slots are asked for as soon as they are empty, as "
+            "section 7's producer does. Here a step asks when its own tile has come.",
+            "When a step has its tile and asks for another one, how many copies are under way?",
             "period = max(multiply, copy / (stages − …))",
         ),
         "two-at-most": Diagnosis(

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, guard, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, guard, kernels_on_trial, timed
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.launches import SECONDS, Launch, here
-from gemmlab.course.judging.matrices import Case, case
+from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -27,12 +27,13 @@ CASES = (
     case(1, 1, 1, tile=2),
     case(2, 2, 2, alpha=2, beta=-3, tile=2),
     case(2, 3, 5, alpha=2, beta=0.5, tile=2),
-    case(4, 4, 8, tile=4),
+    case(4, 5, 7, alpha=0.5, beta=2, tile=3),
     Case(Gemm(3, 5, 17), tile=4, large=True),
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
+    long_and_thin(4),
     case(16, 16, 64, tile=8),
 )
-STAGES = {2: 2, 4: 3, 8: 4}  # side of a tile -> tiles in the ring
+STAGES = {2: 2, 3: 6, 4: 3, 8: 4}  # side of a tile -> tiles in the ring
 STEPS = 8  # of the cases in which it is looked at what is under way
 NEARLY = 0.9  # of what could be under way while tiles are multiplied has to be
 
@@ -100,6 +101,12 @@ def sizes(case: Case) -> tuple[int, int]:
     return case.tile, STAGES[case.tile]
 
 
+EXAMPLE = timed.of_product(
+    1024, 1024, 1024, "T = 16 and S = 3",
+    lambda a, b, c: Launch((16, 3), (64, 64), (16, 16), (float32(1), a, b, float32(0), c)),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, barriers, loads, and what is under way."""
     form = kernels_on_trial.Form(sizes=sizes)
@@ -135,7 +142,9 @@ def judge(answer: Any) -> Finding:
         return replace(found, diagnosis="copies-not-used")
     if loads > used:
         return replace(found, diagnosis="loads-over-budget")
-    return found if meanwhile >= NEARLY else replace(found, diagnosis="ring-not-used")
+    if meanwhile < NEARLY:
+        return replace(found, diagnosis="ring-not-used")
+    return timed.beside(found, answer, build_ring, EXAMPLE)
 
 
 def least_under_way(answer: Any) -> float | Finding:
@@ -230,7 +239,7 @@ TASK = Task(
       where they lie beyond k: `fetch` then writes zeros, and the number of groups stays the same;
     - multiply.
 
-    Then choose `pending`. The check builds rings of 2, 3 and 4 tiles. The budget: one barrier a
+    Then choose `pending`. The check builds rings of 2, 3, 4 and 6 tiles. The budget: one barrier a
     step, and one more. While a tile is multiplied, all others must be under way.
     """,
     judge=judge,

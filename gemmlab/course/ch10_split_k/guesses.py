@@ -41,8 +41,8 @@ def idle() -> Answer:
 
 
 def traffic() -> Answer:
-    """Four parts of 1024×1024: how many MB of sums go to the workspace and come back?"""
-    stored = 4 * _TALL.m * _TALL.n * 4 / 1e6
+    """Eight parts of 1024×1024: how many MB of sums go to the workspace and come back?"""
+    stored = 8 * _TALL.m * _TALL.n * 4 / 1e6
     operands = sum(_TALL.array_bytes[:2]) / 1e6
     return Answer(
         round(2 * stored, 1),
@@ -50,9 +50,9 @@ def traffic() -> Answer:
         f"and then loaded. A and B have {operands:.0f} MB together.",
         {
             round(stored, 1): "That is what is stored. The second launch loads it.",
-            round(stored / 4, 1): "That is one part, stored. There are four, and they come back.",
-            round(stored / 2, 1): "That is one part, stored and loaded. There are four.",
-            round(2 * stored / 4 * 3, 1): "The first part goes to the workspace, too: its block "
+            round(stored / 8, 1): "That is one part, stored. There are eight, and they come back.",
+            round(stored / 4, 1): "That is one part, stored and loaded. There are eight.",
+            round(2 * stored / 8 * 7, 1): "The first part goes to the workspace, too: its block "
             "does not know whether the others are done.",
         },
         within=0.03,

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
-from gemmlab.course.judging.matrices import Case, case
+from gemmlab.course.judging.launches import Launch
+from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import Tiling
@@ -20,17 +21,17 @@ CASES = (
     case(1, 1, 1, tile=2),
     case(2, 1, 3, tile=2),
     case(2, 3, 8, alpha=2, beta=0.5, tile=2),
-    case(3, 5, 12, alpha=2, tile=4),
     case(6, 5, 15, alpha=-1, beta=2, tile=4),
     Case(Gemm(6, 7, 17), tile=4, large=True),
-    case(9, 6, 21, beta=1, tile=4),
+    case(9, 6, 23, beta=1, tile=4),  # 6 steps in 4 parts: by twos, nothing is left for the last
+    long_and_thin(4),
     case(16, 16, 72, tile=8),
 )
 
 
 def parts(problem: Gemm) -> int:
-    """Parts of k, 1 to 5: some cases have more of them than steps."""
-    return 1 + (problem.m + problem.n + problem.k) % 5
+    """Parts of k: 1 to 5, of which some cases have more than steps; 6 more where C is large."""
+    return 1 + (problem.m + problem.n + problem.k) % 5 + (6 if problem.m > 16 else 0)
 
 
 def grid(tiling: Tiling, problem: Gemm) -> tuple[int, int, int]:
@@ -88,6 +89,8 @@ def _telling(trial: Trial) -> str:
     """The diagnosis that the workspace of a wrong trial speaks for."""
     w, (a, b, _) = trial.launched.arguments[-1], trial.run.operands
     (split, _, _), (_, k), tile = w.shape, a.shape, trial.run.case.tile
+    if trial.run.case.large and np.array_equal(w, np.trunc(w)):
+        return "whole-numbers-only"
     if np.isnan(w).any():
         return "part-not-stored" if np.isnan(w).all(axis=(1, 2)).any() else ""
     if split == 1:
@@ -109,6 +112,13 @@ def _telling(trial: Trial) -> str:
 
 
 FORM = Form(("A", "B", "W"), _arguments, _added, _telling)
+
+
+EXAMPLE = timed.of_product(
+    64, 64, 8192, "T = 16, 8 parts",
+    lambda a, b, c: Launch((16,), (4, 4, 8), (16, 16), (a, b, np.zeros((8, 64, 64), float32))),
+    ("A", "B", "W"),
+)  # fmt: skip
 
 
 def judge(answer: Any) -> Finding:
@@ -134,7 +144,13 @@ def judge(answer: Any) -> Finding:
         return replace(found, diagnosis="cut-inside-steps")
     if uneven and loaded.max() > most:
         return Finding("part-too-long", found.facts, found.details)
-    return found
+    length, fact = kernels_on_trial.deal(
+        trials, lambda trial: (trial.run.steps, parts(trial.run.case.problem))
+    )
+    if uneven and length:
+        facts = (*found.facts, ("Steps that a block multiplies", fact))
+        return Finding(f"part-{length}", facts, found.details)
+    return timed.beside(found, answer, build_parts, EXAMPLE)
 
 
 _LAST = CASES[-1].problem
@@ -196,9 +212,15 @@ TASK = Task(
             "Cut the number of steps, not k: begin * T is a multiple of T.",
         ),
         "part-too-long": Diagnosis(
-            "The sums are right, but a block takes more steps than an even deal gives it, and all "
-            "others wait for it.",
+            "The sums are right, but a block takes more steps than an even deal gives it, and the "
+            "launch is done when that block is. A step that multiplies zeros is one, too.",
             "How many steps does the longest part have, and how many the shortest?",
+            "Multiply before you divide: part · steps // split is even to within one step.",
+        ),
+        "part-too-short": Diagnosis(
+            "The sums are right, but the parts differ by more than one step: a block has less to "
+            "do than an even deal gives it.",
+            "With 9 steps in 4 parts, how many has each if each but the last takes ⌈9 / 4⌉?",
             "Multiply before you divide: part · steps // split is even to within one step.",
         ),
     },

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.kernels_on_trial import Form, Trial
-from gemmlab.course.judging.matrices import Case, case
+from gemmlab.course.judging.launches import Launch
+from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.model.schedule import Piece, stream_k
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -22,17 +23,20 @@ CASES = (
     case(1, 1, 1, tile=2),
     case(2, 3, 2, tile=2),
     case(3, 5, 3, alpha=2, beta=0.5, tile=2),
-    case(3, 4, 9, alpha=2, tile=4),
     case(9, 6, 5, alpha=-1, beta=2, tile=4),
     Case(Gemm(6, 11, 17), tile=4, large=True),
     case(12, 10, 13, beta=1, tile=4),
-    case(24, 40, 40, tile=8),
+    long_and_thin(4),
+    case(16, 16, 40, tile=8),
 )
 
 
 def blocks(problem: Gemm) -> int:
-    """Blocks of the launch, 1 to 7: in some cases more than steps, in most fewer than tiles."""
-    return 1 + (problem.m + problem.n + problem.k) % 7
+    """Blocks of the launch, 1 to 7: in some cases more than steps, in most fewer than tiles.
+
+    Where C is large there are 7 more.
+    """
+    return 1 + (problem.m + problem.n + problem.k) % 7 + (7 if problem.m > 16 else 0)
 
 
 def grid(tiling: Tiling, problem: Gemm) -> tuple[int, int]:
@@ -97,6 +101,10 @@ def _telling(trial: Trial) -> str:
     _, _, _, before = _arguments(trial.run.case)
     problem = trial.run.case.problem
     added = (after.astype(float) - before) / problem.alpha
+    if problem.alpha % 1 and np.array_equal(
+        added * problem.alpha, int(problem.alpha) * (a.astype(float) @ b)
+    ):
+        return "whole-numbers-only"
     if not added[trial.run.wrong].any():
         return "steps-left-out"
     of_all = range(2, blocks(problem) + 1)
@@ -131,6 +139,13 @@ def _added(
 FORM = Form(("alpha", "A", "B", "C"), _arguments, lambda case, after: after[-1], _telling)
 
 
+EXAMPLE = timed.of_product(
+    128, 128, 2048, "T = 16, 132 blocks",
+    lambda a, b, c: Launch((16,), (132, 1), (16, 16), (float32(1), a, b, c)),
+    ("alpha", "A", "B", "C"),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, the steps of the busiest block, and budgets."""
     trials = kernels_on_trial.judge(answer, CASES, Tiling.square, grid, FORM)
@@ -159,9 +174,20 @@ def judge(answer: Any) -> Finding:
     uneven = found.diagnosis in ("passed", "few-threads-multiply", "few-threads-copy")
     if uneven and taken.max() > most:
         return replace(found, diagnosis="shares-uneven")
+    length, fact = kernels_on_trial.deal(trials, _dealt)
+    if uneven and length:
+        told = (*found.facts, ("Steps that a block multiplies", fact))
+        return replace(found, diagnosis="shares-uneven", facts=told)
     if found.diagnosis == "passed" and added > pieces:
         return replace(found, diagnosis="added-too-often")
-    return found
+    return timed.beside(found, answer, build_stream_k, EXAMPLE)
+
+
+def _dealt(trial: Trial) -> tuple[int, int]:
+    """The steps of all tiles, and the blocks that share them."""
+    problem = trial.run.case.problem
+    across, down = trial.tiling.grid(problem)
+    return across * down * trial.tiling.steps(problem), blocks(problem)
 
 
 _LAST = CASES[-1].problem
@@ -223,7 +249,7 @@ TASK = Task(
         ),
         "shares-uneven": Diagnosis(
             "The result is right, but some blocks take more steps than an even deal gives them, "
-            "and the others wait for them.",
+            "and the launch is done when they are. A step that multiplies zeros is one, too.",
             "How many steps does the busiest block take, and how many would it be if a share could "
             "end in the middle of a tile?",
             "Multiply before you divide: block · total // blocks is even to within one step.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +22,19 @@ LISTS = (
     ([0.0], [3.0]),
     ([1.0, 1.0], [2.0, 4.0]),
     ([0.0, 1.0, -2.0], [1.0, -1.0, 5.0]),
-    ([-3.0, -1.0], [0.5, 2.0]),
+    ([-3.25, -1.5], [0.5, 2.0]),
     ([800.0, 801.0], [1.0, 3.0]),
     ([-900.0, -901.5, -900.5], [2.0, -2.0, 7.0]),
     ([], []),
     ([-1000.0, 1000.0], [1.0, 2.0]),
+)
+SHOWN = 8  # elements of a list in a verdict
+LONG = 300  # elements of a list that is drawn for each check
+# Largest scores that differ by some, while the smaller one's part still counts.
+APART = (
+    ((6.0, 1.0, 1.0), (0.0, 1.0, 100.0)),
+    ((0.5, 2.0, -3e4), (13.25, 1.5, 2.0)),
+    ((-4.0, 1.0, 1e9), (21.0, 3.0, -5.0)),
 )
 
 
@@ -64,6 +73,8 @@ def _pairs(lists: Any) -> list[tuple[Sums, Sums]]:
         (NOTHING, NOTHING),
         *((one, NOTHING) for one in sums),
         *((NOTHING, one) for one in sums),
+        *APART,
+        *((other, one) for one, other in APART),
     ]
 
 
@@ -117,7 +128,7 @@ def judge(of_part: Any, of_merge: Any) -> Finding:
     rng = np.random.default_rng()
     drawn = [
         (list(map(float, rng.uniform(-5, 5, n) + at)), list(map(float, rng.uniform(-4, 4, n))))
-        for n, at in ((3, 0), (4, 700), (2, 702), (5, 698))
+        for n, at in ((3, 0), (4, 700), (2, 702), (5, 698), (LONG, -3))
     ]
     with np.errstate(all="ignore"):  # for what mistakes give
         return (
@@ -156,7 +167,7 @@ def _judge(
         anew = i >= len(cases)
         facts = (
             (DRAWN_ANEW if anew else FAILING, f"{name}{_shown(case)}"),
-            ("Result", f"expected {_shown(expected)}, got {_shown(sums)}"),
+            ("Result", "expected {}, got {}".format(*_apart(expected, sums))),
         )
         details = {"case": case, "function": name, "expected": expected, "got": sums}
         if anew:
@@ -180,6 +191,10 @@ def _why(got: list[Sums], cases: Any, reference: Callable, instead: dict) -> str
     finite = [case for (case, sums), ok in zip(tried, right, strict=True) if not ok]
     if all(_empty(case) for case in finite):
         return "empty-part"
+    if instead is MERGE_INSTEAD and all(
+        _near(sums, max(case)) for (case, sums), ok in zip(tried, right, strict=True) if not ok
+    ):
+        return "smaller-dropped"
     return "right-in-part" if any(right) else "wrong-values"
 
 
@@ -205,15 +220,27 @@ def _sums(value: Any) -> Sums | None:
 
 def _near(sums: Sums, expected: Sums) -> bool:
     return all(
-        x == y or abs(x - y) <= EXACT * max(abs(y), 1e-30)
+        x == y or (math.isfinite(y) and abs(x - y) <= EXACT * max(abs(y), 1e-30))
         for x, y in zip(sums, expected, strict=True)
     )
 
 
-def _shown(values: Any) -> str:
-    """Numbers, or lists of them, in brackets."""
-    texts = [f"{v:.6g}" if isinstance(v, float) else str([round(x, 4) for x in v]) for v in values]
-    return f"({', '.join(texts)})"
+def _shown(values: Any, digits: int = 6) -> str:
+    """Numbers, or the first of a list of them, in brackets."""
+    return f"({', '.join(_text(v, digits) for v in values)})"
+
+
+def _text(value: Any, digits: int) -> str:
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    some = ", ".join(f"{x:.6g}" for x in value[:SHOWN])
+    return f"[{some}{', …' if len(value) > SHOWN else ''}]"
+
+
+def _apart(expected: Sums, got: Sums) -> tuple[str, str]:
+    """Both sums with as many digits as it takes to see that they differ."""
+    texts = _shown(expected), _shown(got)
+    return texts if texts[0] != texts[1] else (_shown(expected, 14), _shown(got, 14))
 
 
 TASK = Task(
@@ -278,6 +305,11 @@ TASK = Task(
             "Numerator and denominator have to be relative to the same score: are they?",
             "```python\ntotal = first * one[2] + ... * other[2]\n```",
         ),
+        "smaller-dropped": Diagnosis(
+            "The part with the smaller largest score is left out.",
+            "How much do 1000 elements count together, whose scores are lower by 6?",
+            "```python\nfactor = np.exp(one[0] - largest)    # small, and not 0\n```",
+        ),
         "largest-added": Diagnosis(
             "The largest scores are added.",
             "What is the largest of the scores of both parts?",
@@ -289,8 +321,9 @@ TASK = Task(
             "```python\nnp.exp(one[0] - largest)    # at most 1\n```",
         ),
         "empty-part": Diagnosis(
-            "All is right but for parts without elements: −inf − (−inf) is NaN.",
-            "What are the sums of two empty parts together?",
+            "All is right but for parts without elements: they have the largest score −inf, and "
+            "−inf − (−inf) is NaN.",
+            "What are the sums of no element, and what of two empty parts together?",
             "```python\nif largest == -np.inf:\n    return ...\n```",
         ),
     },

@@ -112,6 +112,13 @@ DIAGNOSES = {
         "Which elements of C does a lane store, and from what?",
         "```python\nC[i, j] = main[x] + ...\n```",
     ),
+    "wrong-values": Diagnosis(
+        "C is not as exact as asked, and no usual mistake gives just this C.",
+        "Which of the three products is not the one that its name says, and is each of them added "
+        "in its own size?",
+        "Leave out one product after the other in a copy of your kernel: how does the error that "
+        "the verdict states change?",
+    ),
     "mma-ignored": Diagnosis(
         "The values are right, but they do not come from `mma` alone: other instructions multiply.",
         "Which products do you make by `*`?",

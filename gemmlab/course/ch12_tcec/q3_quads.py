@@ -193,7 +193,9 @@ TASK = Task(
         ),
         **{
             name: DIAGNOSES[name]
-            for name in ("no-barrier", "not-corrected", "one-correction", "mma-ignored")
+            for name in (
+                *("no-barrier", "not-corrected", "one-correction", "wrong-values", "mma-ignored"),
+            )
         },
     },
     praise="A split in registers takes 4 bytes of shared memory for each element in place of 12.",

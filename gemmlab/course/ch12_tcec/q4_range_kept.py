@@ -41,6 +41,7 @@ MATRICES = (
     _matrix((0.0, 0.0), (6e4, 7e4)),
     _matrix((7.9999995, 1.0), (3e38, 1e38)),
     _matrix((1e-40, -3e-41), (1.0, 0.5)),  # below 2^-126
+    _matrix((1.0, 3e-9, -2e-14, 5e-20), (-7e15, 2.0, 0.0, 1e-6)),  # of many sizes in one row
 )
 PRODUCTS = tuple(
     (np.array(p, np.float32), np.array(r), np.array(c))
@@ -51,6 +52,9 @@ PRODUCTS = tuple(
         ([[1e9, 0.0], [0.0, 3e-5]], [120, -120], [-125, 125]),
         ([[1.0], [2.0]], [127, -126], [0]),
         ([[3.0, 0.5]], [126], [-140, -133]),
+        ([[1.5e6], [-3e5]], [-70, -64], [-70]),  # exponents beyond float32's, results within
+        ([[2e-12, 3e-20]], [66], [69, 80]),
+        ([[1e-40]], [120], [120]),
     )
 )
 
@@ -109,8 +113,10 @@ def _why_scaled(value: Any, x: np.ndarray) -> str:
     if e.shape != x.shape[:1]:
         return "columns-scaled" if e.shape == x.shape[1:] else "one-for-all"
     largest = np.abs(x).max(axis=1)
-    if not np.isfinite(y).all() or (np.abs(e[largest == 0]) > 1000).any():
+    if not np.isfinite(y).all() or e[largest == 0].any():
         return "zero-row" if (largest == 0).any() else "not-finite"
+    if (y[x != 0] == 0).any():
+        return "small-lost"
     if not np.array_equal(np.ldexp(y.astype(np.float64), e[:, None]), x.astype(np.float64)):
         back = np.ldexp(y.astype(np.float64), -e[:, None])
         if np.array_equal(back, x.astype(np.float64)):
@@ -140,6 +146,9 @@ def _why_restored(value: Any, p: np.ndarray, rows: np.ndarray, columns: np.ndarr
     e = rows[:, None] + columns[None, :]
     if np.array_equal(value.astype(np.float64), np.ldexp(exact, e)):
         return ""
+    for least, most in ((-126, 127), (-127, 127), (-128, 128), (-149, 127)):
+        if np.array_equal(value.astype(np.float64), np.ldexp(exact, np.clip(e, least, most))):
+            return "exponent-cut"
     for name, wrong in {
         "scaled-again": -e,
         "rows-alone": rows[:, None] + 0 * e,
@@ -228,9 +237,19 @@ TASK = Task(
             "```python\nnp.abs(X).max(axis=1)\n```",
         ),
         "zero-row": Diagnosis(
-            "A row of zeros has no exponent: its largest magnitude has no logarithm.",
+            "A row of zeros has no exponent of its own, as 0 has no logarithm; its e is to be 0.",
             "What is e for a row of zeros?",
             "```python\ne = np.where(largest > 0, ..., 0)\n```",
+        ),
+        "small-lost": Diagnosis(
+            "Small elements of a row became 0, although a float32 has room for them.",
+            "What does a power of two do to an element that is 10^-9 of the largest in its row?",
+            "```python\nnp.ldexp(X, -e[:, None])    # of each element\n```",
+        ),
+        "exponent-cut": Diagnosis(
+            "The exponents are cut to the range of float32, and the products lie within it.",
+            "What is 1.5·10^6 times 2^-140, and can a float32 hold it?",
+            "```python\nnp.ldexp(P, rows[:, None] + columns[None, :])    # whatever it is\n```",
         ),
         "exponents-negated": Diagnosis(
             "The exponents have the other sign: X is Y times 2^e, not 2^-e.",

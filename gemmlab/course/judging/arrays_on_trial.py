@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab import instructions
 from gemmlab.course.judging.integrity import difference
-from gemmlab.course.judging.launches import Launch, fault, launched, threads_of
+from gemmlab.course.judging.launches import Launch, fault, launched, stores_to_input, threads_of
 from gemmlab.course.judging.verdict import FAILING, Finding
 from gemmlab.simt import Report
 
@@ -29,27 +29,42 @@ class Kernel:
 def launch(
     kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], case: str, *arguments: Any
 ) -> Report | Finding:
-    """The report of one simulated launch, or why there is none.
-
-    The last of the arrays is the result, and holds it afterwards. The others may only be read: they
-    stay as they are here, and a kernel that stores to one of them is found out.
-    """
+    """The report of one simulated launch, or why there is none; see `tried` for its arguments."""
     asked = Launch(kernel.sizes, grid, block, arguments)
-    item = next(launched(kernel.build, kernel.parameters, [asked]))
-    if isinstance(item, Finding):
-        return replace(item, facts=((FAILING, case), *item.facts))
-    pairs = [
-        (name, before, after)
-        for name, before, after in zip(kernel.parameters, arguments, item.arguments, strict=True)
-        if isinstance(before, np.ndarray)
-    ]
-    *inputs, (_, result, computed) = pairs
-    changed = next(filter(None, (difference(*pair) for pair in inputs)), "")
-    if changed and not item.report.hazards:
-        facts = ((FAILING, case), ("You changed", changed))
-        return Finding("inputs-changed", facts, {"changed": changed})
-    result[...] = computed
-    return item.report
+    return next(tried(kernel.build, kernel.parameters, [(case, asked)]))
+
+
+def tried(
+    build: Callable, parameters: list[str], asked: Iterable[tuple[str, Launch]]
+) -> Iterator[Report | Finding]:
+    """The report of each simulated launch, or why there is none, one after the other.
+
+    The last of a launch's arrays is the result, and holds it afterwards. The others may only be
+    read: they stay as they are here, and a kernel that stores to one of them is found out.
+
+    asked : each case in words, with its launch
+    """
+    every = list(asked)
+    items = launched(build, parameters, [launch for _, launch in every])
+    for (case, launch), item in zip(every, items, strict=False):
+        if isinstance(item, Finding):
+            yield replace(item, facts=((FAILING, case), *item.facts))
+            return
+        pairs = [
+            (name, before, after)
+            for name, before, after in zip(
+                parameters, launch.arguments, item.arguments, strict=True
+            )
+            if isinstance(before, np.ndarray)
+        ]
+        *inputs, (_, result, computed) = pairs
+        changed = next(filter(None, (difference(*pair) for pair in inputs)), "")
+        if changed and not item.report.hazards:
+            facts = ((FAILING, case), ("You changed", changed))
+            yield Finding("inputs-changed", facts, {"changed": changed})
+            return
+        result[...] = computed
+        yield item.report
 
 
 def of_cases(
@@ -70,6 +85,41 @@ def of_cases(
     return found.anew if found else (report, case)
 
 
+@dataclass(frozen=True)
+class Arrays:
+    """An exercise that asks for a kernel of arrays.
+
+    launch : (sizes of a case, a generator of random numbers) -> the case in words, and its launch
+    wrong : (the case in words, its launch, whose last array is the result, its report) -> what is
+        wrong with it
+    """
+
+    build: Callable
+    parameters: list[str]
+    launch: Callable[[Any, np.random.Generator], tuple[str, Launch]]
+    wrong: Callable[[str, Launch, Report], Finding | None]
+
+    def first_wrong(self, cases: Sequence[Any]) -> Finding | tuple[Report, str]:
+        """Find the first case that is wrong; the last one's report and words if none is."""
+        asked = [self.launch(sizes, np.random.default_rng(i)) for i, sizes in enumerate(cases)]
+        return self._tried(asked)
+
+    def wrong_anew(self, cases: Sequence[Any]) -> Finding | None:
+        """Find the first case that is wrong among those with sizes drawn for this check."""
+        asked = [self.launch(sizes, np.random.default_rng()) for sizes in cases]
+        found = self._tried(asked)
+        return found.anew if isinstance(found, Finding) else None
+
+    def _tried(self, asked: Sequence[tuple[str, Launch]]) -> Finding | tuple[Report, str]:
+        for (case, launch), report in zip(
+            asked, tried(self.build, self.parameters, asked), strict=False
+        ):
+            found = report if isinstance(report, Finding) else self.wrong(case, launch, report)
+            if found:
+                return found
+        return report, case
+
+
 def hazard(report: Report, case: str) -> Finding | None:
     """Name what `fault` finds in a launch, such as "outside"; None where it finds nothing."""
     first = fault(report)
@@ -81,7 +131,16 @@ def hazard(report: Report, case: str) -> Finding | None:
         "same-value": "two-writers",
         "step-limit": "never-ends",
         "deadlock": "never-ends",
+        "divergent-barrier": "barrier-not-reached",
+        "uninitialised-read": "unset",
+        "misaligned": "misaligned",
     }.get(first.kind, "wrong-values")
+    if first.kind == "shared-race":
+        before, after = first.ops
+        both_write = "two-writers" if before == after else "barrier-after-reading"
+        diagnosis = "barrier-before-reading" if before == "read" else both_write
+    if stores_to_input(first):
+        diagnosis = "inputs-changed"
     facts = (
         (FAILING, case),
         (f"Hazard, {first.kind}", first.message),
@@ -112,6 +171,18 @@ def different(name: str, expected: np.ndarray, got: np.ndarray, case: str) -> Fi
     )
     details = {"index": index, "expected": values[0], "got": values[1]}
     return Finding("wrong-values", facts, details)
+
+
+NEARLY = 0.02  # of the largest result, is what rounding to float16 on the way may change
+
+
+def rounded(expected: np.ndarray, got: np.ndarray) -> str:
+    """The diagnosis of results that are nearly right; empty where they are not."""
+    if not np.isfinite(got).all() or np.abs(expected - got).max() > NEARLY * np.abs(expected).max():
+        return ""
+    whole = np.array_equal(got, np.trunc(got))
+    in_float16 = np.array_equal(got, got.astype(np.float16))
+    return "whole-numbers-only" if whole and not in_float16 else "low-precision"
 
 
 def joins_with_or(report: Report) -> bool:

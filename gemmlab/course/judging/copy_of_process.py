@@ -1,11 +1,17 @@
-"""The copy's side of `apart`: it confines itself, does the work and says what came of it."""
+"""The copy's side of `apart`: it confines itself, does the work and says what came of it.
+
+It is a copy of the process that judges, and begins by forgetting what only a judge needs to know
+(`forget`): the results that are expected, and the functions that they come from.
+"""
 
 from __future__ import annotations
 
 import builtins
 import contextlib
+import ctypes
 import faulthandler
 import gc
+import inspect
 import io
 import logging
 import math
@@ -17,9 +23,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any, NoReturn
 
+_COURSE = str(Path(__file__).resolve().parents[1])
 MEMORY = 1 << 30  # bytes, beyond those that this process has
 PRINTED = 2_000  # characters that are passed on
 
@@ -57,6 +66,7 @@ class Copy:
         """Do the work, and end: nothing of this process's frames is ever returned to."""
         try:
             self._confine()
+            forget(inspect.currentframe(), work)
             self._allow()
             for item in work():
                 if _used() - self.begun > self.seconds:  # those that it has started count, too
@@ -130,6 +140,53 @@ class Copy:
     def _say_where(self, number: int, frame: Any) -> None:
         if not self.sending:
             self._send("where", _frames(frame))
+
+
+def forget(frame: FrameType | None, work: Callable) -> None:
+    """Empty the course's frames below `frame`, which nobody returns to.
+
+    Of the functions of the exercise's module only those are left that its answers, its classes and
+    `work` name.
+    """
+    while frame := frame and frame.f_back:
+        if not frame.f_code.co_filename.startswith(_COURSE):
+            continue
+        names = frame.f_locals
+        for name in set(frame.f_code.co_varnames) & set(names):
+            names[name] = None
+        if sys.version_info < (3, 13):  # `f_locals` is a copy there, which this writes back
+            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+        module = frame.f_globals
+        if "TASK" in module:
+            done = work.func if isinstance(work, partial) else work
+            own = {name: f for name, f in module.items() if _is_of(module, f)}
+            for name in own.keys() - _named([*module["TASK"].answers, done], module):
+                del module[name]
+
+
+def _is_of(module: dict[str, Any], value: Any) -> bool:
+    """Whether a value is a function, a property or a decorated function of this module."""
+    return getattr(_function(value), "__globals__", None) is module
+
+
+def _function(value: Any) -> Any:
+    """The function behind a property or a decorator; other values as they are."""
+    return inspect.unwrap(getattr(value, "fget", value))
+
+
+def _named(functions: list[Callable], module: dict[str, Any]) -> set[str]:
+    """The names that these functions and the module's classes use, directly or by others of it."""
+    members = [m for c in module.values() if inspect.isclass(c) for m in vars(c).values()]
+    names: set[str] = set()
+    codes = [_function(f).__code__ for f in (*functions, *members) if _is_of(module, f)]
+    while codes:
+        code = codes.pop()
+        codes += [c for c in code.co_consts if isinstance(c, CodeType)]
+        found = set(code.co_names) - names
+        names |= found
+        of_module = (module.get(name) for name in found)
+        codes += [_function(f).__code__ for f in of_module if _is_of(module, f)]
+    return names
 
 
 def _used() -> float:

@@ -24,6 +24,11 @@ STOPPED = {
         "it return?",
         "```python\ndef name(...):    # as in the skeleton\n    ...\n    return ...\n```",
     ),
+    "borrowed": Diagnosis(
+        "The answer calls the function that its result would be compared with.",
+        "From which of the parameters does the result follow, and how?",
+        "Write the rule out in the answer itself, with no name that comes from gemmlab.course.",
+    ),
     "raises": Diagnosis(
         "The code stops with an error, so that there is no result to judge.",
         "What does the error say, and which value at that line differs from what you expect?",
@@ -68,15 +73,26 @@ STOPPED = {
         "Which assignment has the name of a module on its left?",
         "Give your own function a name of its own, and call it by that.",
     ),
+    "not-compiled": Diagnosis(
+        "The simulated GPU runs the kernel, but Numba cannot compile it for a real one.",
+        "What does Numba say, and of which name does it find no single type?",
+        "```python\nvalue = float32(0)    # one name, one type, in every branch\n```",
+    ),
+    "work-left-out": Diagnosis(
+        "The small cases are right, but for large matrices the compiled kernel takes less time "
+        "than their work needs: it leaves some of it out.",
+        "Which condition of the kernel holds for large matrices and for none of the small cases?",
+        "Sizes stand in guards and in the bounds of loops, and nowhere else.",
+    ),
 }
 
 # Results that are wrong in a way that nobody foresaw, from what they have in common.
 PATTERNS = {
     "known-cases-only": Diagnosis(
         "It is right in the cases that every check tries, and wrong in one that was drawn just "
-        "now: the result is looked up, or fitted, and not computed from the arguments.",
+        "now: something in it holds for the sizes or values of those cases alone.",
         "Which number in the code stands for something that changes from case to case?",
-        "Write the rule in terms of the parameters, with no number that stems from a check.",
+        "Write the rule in terms of the parameters, and try it with the case that is named.",
     ),
     "not-finite": Diagnosis(
         "The result holds NaN or infinity: something was never set, or divided by zero.",
@@ -128,6 +144,13 @@ PATTERNS = {
         "column.",
         "What differs for a thread in the last block when the size is no multiple of the tile?",
         "Each of the two indices needs its own comparison: a row with m, a column with n.",
+    ),
+    "late-steps": Diagnosis(
+        "It is right where the sum over k has few steps, and wrong where it has more than all of "
+        "those: a late step is left out, or counts otherwise than the first ones.",
+        "Which statement of the loop does something else in a late step than in an early one?",
+        "Try your function with the tile that is named, and with k of 10, 20 and 30 tiles: at "
+        "which of them does it go wrong?",
     ),
     "ragged-k": Diagnosis(
         "It is right where k is a multiple of the tile, and wrong where the last step along k is "
@@ -222,8 +245,34 @@ def about(name: str, details: Mapping[str, Any], own: Mapping[str, Diagnosis]) -
         return own[name]
     if name == "raises":
         return ERRORS.get(details.get("error", ""), GENERAL[name])
-    return GENERAL[name]
+    known = GENERAL | HAZARDS
+    return known.get(name) or KERNEL.get(name) or known["wrong-values"]
 
+
+# What a launch may do wrong, in any kernel.
+HAZARDS = {
+    "outside": Diagnosis(
+        "An index lies outside of its array.",
+        "For the thread that is named: what is each index on this line, and how long is the axis?",
+        "An axis of length m has the indices 0 to m - 1.",
+    ),
+    "misaligned": Diagnosis(
+        "An access of 8 or 16 bytes begins at an address that is no multiple of them.",
+        "Which element does the thread that is named begin with, and of how many is that a "
+        "multiple?",
+        "```python\n..., 4 * t    # 16 bytes are four words\n```",
+    ),
+    "lanes-missing": Diagnosis(
+        "A part of the threads comes to an instruction that all of them execute together.",
+        "Which condition keeps threads from the line that is named?",
+        "```python\n... = mma_...(...)    # without an if or a return that depends on lane\n```",
+    ),
+    "unset": Diagnosis(
+        "A value is read before anything was stored there.",
+        "Which statement should have stored it, and does every lane that reads come after it?",
+        "```python\nfor x in range(4):\n    main[x] = 0    # before the loop\n```",
+    ),
+}
 
 # Diagnoses of kernels that share tiles.
 KERNEL = {
@@ -327,8 +376,14 @@ KERNEL = {
         "Which thread is in charge of the element that is named, and what stops it?",
         "Rows follow y and columns follow x: row < m and col < n.",
     ),
+    "whole-numbers-only": Diagnosis(
+        "Fractions get lost on the way: operands, sums or factors are cut to whole numbers.",
+        "Which value is a whole number on the way from A and B to C: where is an int(), or a dtype "
+        "without fractions?",
+        "```python\nC[row, col] = alpha * acc    # all of them float32\n```",
+    ),
     "low-precision": Diagnosis(
-        "The sum is rounded to 11 significant bits on the way: something is float16.",
+        "Operands or sums are rounded to 11 significant bits on the way: something is float16.",
         "In which dtype do the tiles and the running sum live?",
         "```python\nacc = ...(0)    # the format in which sums are kept\n```",
     ),
@@ -342,6 +397,17 @@ KERNEL = {
         "The result is right, but elements of A or B are loaded more than once by the same block.",
         "How often does one thread read from global memory in one step along k?",
         "One load of A and one of B for each element of a tile, then only As and Bs.",
+    ),
+    "c-again": Diagnosis(
+        "The result is right, but elements of C are loaded although beta is 0, or stored twice.",
+        "How many of your statements name C[...], and which of them does one thread execute?",
+        "```python\nC[row, col] = alpha * acc if beta == 0 else ...    # once, after the sum\n```",
+    ),
+    "lanes-in-turns": Diagnosis(
+        "The result is right, but the lanes of a warp multiply in turns: it executes each "
+        "branch for a part of them, and takes the time of both.",
+        "Which condition differs between the lanes of one warp, and what do both branches do?",
+        "```python\nif row < m and col < n:\n    for p in ...:    # one loop for all of them\n```",
     ),
     "few-threads-multiply": Diagnosis(
         "The result is right, but a few threads do the sums and the others only look on.",
@@ -371,7 +437,7 @@ KERNEL = {
         "```python\nfor p in range(T):    # 0 to T - 1\n```",
     ),
     "right-in-part": Diagnosis(
-        "Some elements of C are right and others are not.",
+        "Some elements of C are right and others are not, in this case or from case to case.",
         "Which thread is in charge of the wrong element that is named, and what does it do that "
         "the thread of a right one does not?",
         "Write down for that one thread, step by step, which elements of As and Bs it multiplies.",
@@ -381,16 +447,5 @@ KERNEL = {
         "In the smallest case that fails, which products should the first element sum up, and "
         "which does it?",
         "```python\nacc += As[..., p] * Bs[p, ...]    # row of A, column of B\n```",
-    ),
-    "not-compiled": Diagnosis(
-        "The simulated GPU runs the kernel, but Numba cannot compile it for a real one.",
-        "What does Numba say, and of which name does it find no single type?",
-        "```python\nvalue = float32(0)    # one name, one type, in every branch\n```",
-    ),
-    "work-left-out": Diagnosis(
-        "The small cases are right, but for large matrices the compiled kernel takes less time "
-        "than their products need: it leaves some of them out.",
-        "Which condition of the kernel holds for large matrices and for none of the small cases?",
-        "The sizes m, n and k stand in guards and in the bounds of loops, and nowhere else.",
     ),
 }

@@ -10,6 +10,7 @@ from typing import Any
 from gemmlab.course.judging import guard, source
 from gemmlab.course.judging.apart import NotJudged
 from gemmlab.course.judging.diagnoses import about
+from gemmlab.course.judging.probes import probe
 from gemmlab.course.judging.verdict import Diagnosis, Finding, Verdict
 from gemmlab.course.text import Markdown
 
@@ -78,6 +79,7 @@ class Exercise:
             found = source.wrong_type(self.task.answers, answers)
             if found is None and all(map(source.unchanged, self.task.answers, answers)):
                 found = Finding("not-attempted")
+            found = found or source.borrowed(self.task.answers, self.task.judge, answers)
             try:
                 found = found or self.task.judge(*answers)
             except NotJudged as busy:
@@ -87,7 +89,7 @@ class Exercise:
         return verdict
 
     def hint(self) -> Markdown:
-        """The next hint on what the last check found: a question, your own run, a partial solution.
+        """The next hint on what the last check found: a question, a probe, a partial solution.
 
         Hints start again from the question when the diagnosis changes.
         """
@@ -98,14 +100,8 @@ class Exercise:
         rung = self._hinted.count(last.diagnosis) + 1
         self._hinted.append(last.diagnosis)
         explained = about(last.diagnosis, last.details, self.task.diagnoses)
-        facts = last.facts if last.attempted else ()
-        rungs = [
-            explained.question,
-            "What happened in your run:\n\n" + "\n".join(f"- {a}: {b}" for a, b in facts[1:-2])
-            if facts
-            else "",
-            explained.partial,
-        ]
+        tried = probe(last) if last.attempted else ""
+        rungs = [explained.question, tried and f"Try this:\n\n{tried}", explained.partial]
         rungs = [text for text in rungs if text]
         text = rungs[min(rung, len(rungs)) - 1]
         end = "" if rung < len(rungs) else f"\n\nThat was the last hint on this: {solution}."

@@ -41,8 +41,8 @@ def judge(
         is found out here
     """
     every = (*cases, *fresh)
-    expected = [reference(*case) for case in every]
     outcomes = guard.attempts(answer, every)
+    expected = [reference(*case) for case in every]
     may_be_none = None in expected
     wrong: Finding | None = None
     given: list[Any] = []
@@ -69,7 +69,7 @@ def judge(
             found = (("Found", f"it returned {short(value)}; use a number"),)
             return Finding("wrong-type", facts + found, details)
         if not _equal(value, expected[i]):
-            facts += (("Result", f"expected {_show(expected[i])}, got {_show(value)}"),)
+            facts += (("Result", "expected {}, got {}".format(*_both(expected[i], value))),)
             wrong = Finding("wrong-values", facts, details | {"got": value})
             wrong = wrong.anew if anew else wrong
     if wrong is None or wrong.diagnosis == "known-cases-only":
@@ -145,10 +145,13 @@ def _exchanged(tried: Tried, reference: Callable[..., Any]) -> bool:
     if not 2 <= count <= 4 or not all(_is_number(x) for case, _, _ in tried for x in case):
         return False
     orders = list(itertools.permutations(range(count)))[1:]
-    return any(
-        all(_equal(v, reference(*(case[i] for i in order))) for case, v, _ in tried)
-        for order in orders
-    )
+    try:
+        return any(
+            all(_equal(v, reference(*(case[i] for i in order))) for case, v, _ in tried)
+            for order in orders
+        )
+    except ArithmeticError:  # another order may make no sense
+        return False
 
 
 def _is_number(value: Any) -> bool:
@@ -168,6 +171,14 @@ def _equal(value: Any, expected: Any) -> bool:
 
 def _show(value: Any) -> str:
     return f"{value:,.6g}" if isinstance(value, float) else short(value)
+
+
+def _both(expected: Any, got: Any) -> tuple[str, str]:
+    """Two numbers that differ, with as many digits as it takes to see it."""
+    both = _show(expected), _show(got)
+    if both[0] == both[1] and _is_number(got):
+        return f"{expected:,.12g}", f"{got:,.12g}"
+    return both
 
 
 AGAIN = 32  # cases that are asked for once more, in another order

@@ -18,14 +18,21 @@ import numpy as np
 from gemmlab.course.judging import matrices
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.integrity import difference
-from gemmlab.course.judging.launches import Launch, Launched, fault, launched, threads_of
+from gemmlab.course.judging.launches import (
+    Launch,
+    Launched,
+    fault,
+    launched,
+    stores_to_input,
+    threads_of,
+)
 from gemmlab.course.judging.matrices import Case, Run
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.model.transactions import SECTOR
 from gemmlab.problem import Gemm
 from gemmlab.simt import Hazard, Report
 from gemmlab.simt.races.hazards import Note
-from gemmlab.tiling import Tiling
+from gemmlab.tiling import WARP, Tiling
 
 PARAMETERS = ["alpha", "A", "B", "beta", "C"]
 Grid = Callable[[Tiling, Gemm], tuple[int, ...]]  # (x, y) or (x, y, z), of a tiling and a problem
@@ -114,15 +121,20 @@ def judge(
     every = (*cases, matrices.drawn_anew(cases))
     launches = [_launch(case, tiling(case.tile), grid, form) for case in every]
     tried = launched(build, list(form.parameters), launches)
-    for case, item in zip(every, tried, strict=False):
-        failed = any(not t.right for t in trials)
+    failed = False
+    for case in every:
+        if failed and case.anew:  # what is wrong with a known case says more
+            break
+        item = next(tried)
         if isinstance(item, Finding):
             if failed:
                 break
             return _without_trial(case, item)
-        trials.append(Trial(_run(case, item, form), tiling(case.tile), item, form))
-        if any(h.kind in ("step-limit", "deadlock") for h in item.report.hazards):
+        trial = Trial(_run(case, item, form), tiling(case.tile), item, form)
+        trials.append(trial)
+        if trial.fault or trial.changed:  # which no other case explains
             break
+        failed = failed or not trial.right
     for trial in trials:
         if trial.fault:
             return _hazard(trial, trial.fault)
@@ -178,7 +190,7 @@ def _hazard(trial: Trial, hazard: Hazard | Note) -> Finding:
         (f"Hazard, {hazard.kind}", hazard.message),
         ("Where", f"line {hazard.line}: {hazard.code}"),
     )
-    diagnosis = _of_hazard(hazard)
+    diagnosis = "inputs-changed" if stores_to_input(hazard) else _of_hazard(hazard)
     if diagnosis == "tile-not-filled" and trial.returns_early:
         diagnosis = "early-return"
     return Finding(diagnosis, facts, details)
@@ -243,6 +255,7 @@ def _wrong_values(trial: Trial, runs: list[Run]) -> Finding:
 # -------------------------------------------------------------------------------------- budgets
 
 UNEVEN = 2  # times the mean of all threads, at most, is what one of them may do
+MANY_BARRIERS = 3  # in a step: with more, there are steps in which a block has nothing to do
 ONE_EACH = 1.5  # the same, where tiles have one element or group for each thread to copy
 GLOBAL = ("A", "B", "C", "W")
 FLOAT = 4  # bytes
@@ -283,7 +296,10 @@ def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: i
     if not multiplied.any():
         return Finding("shared-memory-not-used", facts, details)
     if loaded > allowed:
-        return Finding("traffic-over-budget", facts, details)
+        again = loaded - beside <= budget
+        return Finding("c-again" if again else "traffic-over-budget", facts, details)
+    if stored.sum() > last.run.case.problem.m * last.run.case.problem.n:
+        return Finding("c-again", facts, details)
     if stored.max() > own:
         return Finding("few-threads-multiply", facts, details)
     if uneven(multiplied):
@@ -296,6 +312,22 @@ def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: i
     if too_large is not None:
         return _fixed(too_large, facts, details)
     return Finding("passed", facts, details)
+
+
+IN_TURNS = 1.5  # times the loads that warps need make with all of their lanes at once
+
+
+def in_turns(report: Report) -> bool:
+    """Whether lanes of a warp load from shared memory one after the other: they are in branches."""
+    words = by_warp(of_shared(report.shares, "load") / FLOAT)
+    return bool(report.instructions["inst_shared_load"] > IN_TURNS * words.sum())
+
+
+def by_warp(of_threads: np.ndarray) -> np.ndarray:
+    """The largest of each warp's lanes, (blocks, warps)."""
+    blocks, threads = of_threads.shape
+    padded = np.pad(of_threads, ((0, 0), (0, -threads % WARP)))
+    return padded.reshape(blocks, -1, WARP).max(axis=2)
 
 
 def global_budget(trial: Trial) -> int:
@@ -322,6 +354,36 @@ def of_shared(shares: Any, op: str) -> np.ndarray:
     """Count the bytes that each thread loads from, or stores to, all shared arrays."""
     names = {name for _, name in shares.bytes} - set(GLOBAL)
     return shares.of(op, *names)
+
+
+def steps_multiplied(trial: Trial) -> np.ndarray:
+    """Steps along k that each block multiplies, by what its busiest thread loads from its tiles."""
+    of_a_step = 2 * FLOAT * trial.run.case.tile  # a row of one tile, a column of the other
+    return of_shared(trial.report.shares, "load").max(axis=1) / of_a_step
+
+
+def deal(trials: list[Trial], dealt: Callable[[Trial], tuple[int, int]]) -> tuple[str, str]:
+    """Find the first trial whose blocks multiply more, or less, than an even deal gives them.
+
+    dealt : (steps, blocks that share them) of a trial
+    Returns "too-long" or "too-short" and the fact behind it; two empty texts if there is none.
+    """
+    for trial in trials:
+        steps, blocks = dealt(trial)
+        least, most = steps // blocks, -(-steps // blocks)
+        taken = steps_multiplied(trial)
+        launched_too = len(taken) // blocks  # others that share as many steps
+        passed, there_are = trial.report.counters["barriers"], launched_too * steps
+        fact = (
+            f"{taken.min():g} … {taken.max():g} where {blocks} share {steps}; even: "
+            f"{least} … {most}. All have {there_are}, with {passed} barriers ({trial.run.case})"
+        )
+        empty = taken.sum() > there_are or passed > MANY_BARRIERS * there_are + len(taken)
+        if taken.max() > most or empty:
+            return "too-long", fact
+        if taken.min() * most < taken.max() * least:
+            return "too-short", fact
+    return "", ""
 
 
 def uneven(share: np.ndarray, most: float = UNEVEN) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,13 @@ def fault(report: Report) -> Hazard | Note | None:
     """
     same = (note for note in report.notes if note.kind == "same-value")
     return next(iter(report.hazards), None) or next(same, None)
+
+
+def stores_to_input(found: Hazard | Note) -> bool:
+    """Whether threads clash at an element of A or B, which a kernel may only read."""
+    if isinstance(found, Note):
+        return found.kind == "same-value" and bool(re.search(r"\b[AB]\[", found.message))
+    return found.kind == "global-race" and found.array in ("A", "B")
 
 
 def threads_of(found: Hazard | Note) -> tuple[Dim3, ...]:

@@ -6,10 +6,9 @@ else by the pattern of its wrong elements (`pattern`).
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,8 @@ class Case:
     """One problem with operands on which right float32 arithmetic is exact.
 
     tile : side T of the learner's tile, 1 where there is none
-    large : A and B hold odd numbers of 11 … 15: sums leave what float16 holds exactly, 2048
+    large : A, B and C hold fractions of 12 significant bits, one more than float16 has; each
+        product has a small whole number in it, so that its sums are exact in float32
     seed : of the operands
     anew : whether it was drawn for this check alone
     """
@@ -47,13 +47,16 @@ class Case:
         return DRAWN_ANEW if self.anew else FAILING, str(self)
 
     def operands(self) -> Operands:
-        """A, B and C of whole numbers; C is full of NaN where β = 0."""
+        """A, B and C, of whole numbers if not `large`; C is full of NaN where β = 0."""
         p = self.problem
         rng = np.random.default_rng(self.seed)
+        # No zeros: each product matters.
+        drawn = (rng.integers(1, 5, s) * rng.choice([-1.0, 1.0], s) for s in p.shapes)
+        a, b, c = Operands(*drawn)
         if self.large:
-            a, b, c = (rng.choice([11, 13, 15], s) for s in p.shapes)
-        else:  # no zeros: each product matters
-            a, b, c = (rng.integers(1, 5, s) * rng.choice([-1, 1], s) for s in p.shapes)
+            of_a, of_b, _ = p.oriented(Operands(a, b, c))  # views
+            for fine in (of_a[:, ::2], of_b[1::2], c):
+                fine[...] = (2 * rng.integers(1024, 2048, fine.shape) + 1) / 1024
         a, b, c = (x.astype(dtype) for x, dtype in zip((a, b, c), p.memory, strict=True))
         return Operands(a, b, p.poisoned(c))
 
@@ -63,29 +66,39 @@ def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 
     return Case(Gemm(m, n, k, alpha, beta), tile)
 
 
+STEPS = 40  # along k, of a product that is long and thin
 DRAWN = 7  # sizes to draw from
-SMALLEST = 5  # of them, in units
 
 
-def _unknown(known: Sequence[int], unit: int) -> Iterator[int]:
-    """Multiples of `unit` that are not known."""
-    return (size for size in itertools.count(SMALLEST * unit, unit) if size not in known)
+def long_and_thin(tile: int) -> Case:
+    """One tile of C and many steps along k, with factors and operands that are no whole numbers.
+
+    It shows what goes wrong late in a sum, such as a buffer that is used again too early.
+    """
+    return Case(Gemm(tile, tile, STEPS * tile, 0.5, 0.5), tile, large=True)
 
 
 def drawn_anew(cases: Sequence[Case]) -> Case:
     """A case that nobody can know before: sizes, factors and operands are drawn for each check.
 
-    Its n and k are multiples of what those of all `cases` are multiples of. No case has its m,
-    none its n, and none its k: a size that is known by heart is of no use.
+    Its n and k are multiples of what those of all `cases` are multiples of. It has a larger m than
+    any of them, a larger n and, but for those that are long and thin, a larger k: a rule that holds
+    as far as the cases go is of no use. But where k is one tile at most in all of them, it is one
+    here. Its factors end in a half.
     """
     rng = np.random.default_rng()
     known = [(c.problem.m, c.problem.n, c.problem.k) for c in cases]
     unit = math.gcd(*(size for _, n, k in known for size in (n, k)))
+    compact = [sizes for sizes in known if sizes[2] < STEPS * sizes[0]]
     m, n, k = (
-        int(rng.choice(list(itertools.islice(_unknown(sizes, of), DRAWN))))
-        for sizes, of in zip(zip(*known, strict=True), (1, unit, unit), strict=True)
+        of * (max(sizes) // of + further + int(rng.integers(1, DRAWN + 1)))
+        for sizes, of, further in zip(
+            zip(*(compact or known), strict=True), (1, unit, unit), (DRAWN, DRAWN, 0), strict=True
+        )
     )
-    alpha, beta = (int(x) for x in rng.integers(3, 8, 2))
+    if all(c.problem.k <= c.tile for c in cases):
+        k = int(rng.integers(2, cases[-1].tile + 1))
+    alpha, beta = (int(x) + 0.5 for x in rng.integers(3, 8, 2))
     last = cases[-1]
     problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)
     return Case(problem, last.tile, seed=int(rng.integers(1 << 30)), anew=True)
@@ -134,6 +147,31 @@ def _tiles_transposed(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -
     return _scaled(case, np.pad(a, ((0, 0), (0, down * tile - k))) @ turned[:, :n], c)
 
 
+def _cut_operands(*which: str) -> Explanation:
+    """The result where elements of A, of B or of both are cut to whole numbers."""
+
+    def instead(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+        a, b = np.trunc(a) if "A" in which else a, np.trunc(b) if "B" in which else b
+        return _scaled(case, a @ b, c)
+
+    return instead
+
+
+def _cut_factors(*which: str) -> Explanation:
+    """The result where α, β or both are cut to whole numbers."""
+
+    def instead(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+        whole = {name: float(int(getattr(case.problem, name))) for name in which}
+        return _scaled(Case(replace(case.problem, **whole)), a @ b, c)
+
+    return instead
+
+
+def _cut_products(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
+    """The result where each product is cut to a whole number before it is added."""
+    return _scaled(case, np.trunc(a[:, :, None] * b).sum(axis=1), c)
+
+
 def _sum_over(size: str) -> Explanation:
     def instead(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
         count = getattr(case.problem, size)
@@ -159,6 +197,15 @@ EXPLANATIONS: dict[str, Explanation] = {
     "floor-steps": _floor_steps,
     "products-missing": _products_missing(0),
     "products-missing, the last": _products_missing(-1),
+    "whole-numbers-only, A": _cut_operands("A"),
+    "whole-numbers-only, B": _cut_operands("B"),
+    "whole-numbers-only, both": _cut_operands("A", "B"),
+    "whole-numbers-only, alpha": _cut_factors("alpha"),
+    "whole-numbers-only, beta": _cut_factors("beta"),
+    "whole-numbers-only, factors": _cut_factors("alpha", "beta"),
+    "whole-numbers-only, products": _cut_products,
+    "whole-numbers-only, sums": lambda s, a, b, c: _scaled(s, np.trunc(a @ b), c),
+    "whole-numbers-only, C": lambda s, a, b, c: np.trunc(_scaled(s, a @ b, c)),
     "always-nan": lambda s, a, b, c: np.full_like(c, np.nan),
 }  # fmt: skip
 
@@ -184,6 +231,11 @@ class Run:
     def wrong(self) -> np.ndarray:
         """The elements that are not exactly those of the reference, (m, n); NaN is always wrong."""
         return ~(self.result == self.reference)
+
+    @property
+    def steps(self) -> int:
+        """Steps of a tile along k."""
+        return -(-self.case.problem.k // self.case.tile)
 
     @property
     def ragged_k(self) -> bool:
@@ -212,8 +264,6 @@ class Run:
 def explain(runs: list[Run], known: Collection[str]) -> str:
     """Name the mistake in `known` that gives exactly these results, else a pattern in them."""
     failing = next(run for run in runs if run.wrong.any())
-    if failing.slightly_wrong:
-        return "low-precision"
     for name, instead in EXPLANATIONS.items():
         diagnosis = name.partition(",")[0]
         if diagnosis not in known:
@@ -224,12 +274,20 @@ def explain(runs: list[Run], known: Collection[str]) -> str:
             a, b, c = (x.astype(np.float64) for x in operands)
             expected = instead(run.case, a, b, c)
             if expected is not None:
-                matches.append(np.array_equal(expected, run.result, equal_nan=True))
+                matches.append(_gives(expected, run))
             elif run is failing:
                 matches.append(False)
         if all(matches):
             return diagnosis
-    return _pattern_of_runs(runs)
+    return "low-precision" if failing.slightly_wrong else _pattern_of_runs(runs)
+
+
+def _gives(expected: np.ndarray, run: Run) -> bool:
+    """Whether a mistake gives this result; elements that do not belong together round float32."""
+    if run.case.large:
+        largest = np.nan_to_num(np.abs(expected)).max()
+        return np.allclose(expected, run.result, rtol=0, atol=1e-5 * largest, equal_nan=True)
+    return np.array_equal(expected, run.result, equal_nan=True)
 
 
 def first_wrong(run: Run) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
@@ -263,6 +321,8 @@ def _pattern_of_runs(runs: list[Run]) -> str:
         not run.edges.all() for run in failing
     ):
         return "edges-only"
+    if right and min(run.steps for run in failing) > max(run.steps for run in right):
+        return "late-steps"
     if all(run.ragged_k for run in failing) and not all(run.ragged_k for run in right):
         return "ragged-k"
     found = pattern(telling[-1].reference, telling[-1].result)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import kernels_on_trial
+from gemmlab.course.judging import kernels_on_trial, timed
 from gemmlab.course.judging.arrays_on_trial import scaled
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
+from gemmlab.device import RECORDED, device
 from gemmlab.simt import Report
 
+PARAMETERS = ["A", "B", "C"]
 USUAL = range(-4, 5)  # what elements are drawn from
-ANEW = (9, 11, 13)  # likewise: sums pass 2048, beyond which float16 has no odd numbers
-NEARLY = 0.02  # of a sum, is what rounding to float16 at each step may take from it
+ANEW = (9.25, 11.5, 13.75)  # likewise: sums pass 2048, beyond which float16 has no odd numbers
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class OneWarp:
     why : (A, B, C) -> the mistake that gives just this wrong C
     costly : (report, steps, case) -> what is wrong with a right kernel that loads as asked
     too_many : the diagnosis of more wavefronts
+    long : a k that is tried last, about as much or more; None where there is none
     """
 
     m: int
@@ -38,6 +41,7 @@ class OneWarp:
     why: Callable[[np.ndarray, np.ndarray, np.ndarray], str]
     costly: Callable[[Report, int, str], Finding | None] = lambda *told: None
     too_many: str = "bank-conflicts"
+    long: int | None = None
 
     def drawn(self) -> int:
         """The k of the case that is drawn for each check: more steps than any other case has."""
@@ -51,37 +55,111 @@ LOW_PRECISION = Diagnosis(
 )
 
 
+ADDED_APART = Diagnosis(
+    "The result is right, but the sums are added up beside the mma, which can do that by itself.",
+    "Which sums go into each `mma`, and what do your own additions add?",
+    "```python\n... = mma_m16n8k16_f32_f16(..., ..., (acc...))    # the sums so far\n```",
+)
+LANES_MISSING = Diagnosis(
+    "A part of the warp comes to an instruction that all its 32 lanes execute together.",
+    "Which condition keeps lanes from the line that is named?",
+    "```python\na = ldmatrix_x4(As, ...)    # without an if that depends on lane\n```",
+)
+STORED_TWICE = Diagnosis(
+    "The result is right, but elements of C are stored more than once.",
+    "How often does a lane come to its store of one element?",
+    "```python\nC[i, j] = ...    # after the loop over p, once\n```",
+)
+OWN = {
+    "low-precision": LOW_PRECISION,
+    "added-apart": ADDED_APART,
+    "lanes-missing": LANES_MISSING,
+    "stored-twice": STORED_TWICE,
+}
+
+
 def judge(answer: Any, asked: OneWarp) -> Finding:
     """Find the smallest k for which the kernel is wrong: hazards, then values; then its loads."""
-    kernel = trial.Kernel(answer, ["A", "B", "C"])
-    drawn = asked.drawn()
-    for k in (*asked.cases, drawn):
-        anew = k == drawn
-        rng = np.random.default_rng(None if anew else k)
-        values = ANEW if anew else USUAL
-        a, b = (rng.choice(values, s).astype(np.float16) for s in ((asked.m, k), (k, asked.n)))
+    known = [(k, USUAL, np.random.default_rng(k)) for k in asked.cases]
+    found = _tried(answer, asked, known) or _ignored(answer, asked)
+    if found:
+        return found
+    beyond = [asked.drawn()]
+    if asked.long:
+        beyond.append(asked.long + asked.step * int(np.random.default_rng().integers(1, 5)))
+    found = _tried(answer, asked, [(k, ANEW, np.random.default_rng()) for k in beyond])
+    if found:
+        of_numbers = ("whole-numbers-only", *OWN)
+        return found if found.diagnosis in of_numbers else found.anew
+    text = f"{asked.wavefronts} wavefronts of shared loads for each step along k"
+    values = f"right for k = {', '.join(map(str, (*asked.cases, *beyond)))}, the last drawn anew"
+    return Finding("passed", (("Values", values), ("Counted", text)))
+
+
+def _tried(
+    answer: Any, asked: OneWarp, cases: list[tuple[int, Iterable[float], np.random.Generator]]
+) -> Finding | None:
+    """Find the first case that is wrong; `cases`: k, what elements are drawn from, and by what."""
+    launches = []
+    for k, values, rng in cases:
+        shapes = (asked.m, k), (k, asked.n)
+        a, b = (rng.choice(values, shape).astype(np.float16) for shape in shapes)
         c = np.full((asked.m, asked.n), np.nan, np.float32)
         case = f"A is {asked.m}×{k}, B is {k}×{asked.n}, one warp"
-        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+        launches.append((case, Launch((), (1,), (32,), (a, b, c))))
+    reports = trial.tried(answer, PARAMETERS, launches)
+    for (case, launch), report in zip(launches, reports, strict=False):
         if isinstance(report, Finding):
             return report
+        a, b, c = launch.arguments
         found = trial.hazard(report, case)
         if found:
-            return replace(found, diagnosis=_of_hazard(found))
+            return replace(found, diagnosis=of_hazard(found))
         found = trial.different("C", product(a, b), c, case)
-        if found and anew and np.allclose(c, product(a, b), rtol=NEARLY):
-            return replace(found, diagnosis="low-precision")
+        if found and np.abs(a).max() > max(USUAL) and (nearly := rounded(a, b, c)):
+            return replace(found, diagnosis=nearly)
         if found:
-            return found.anew if anew else replace(found, diagnosis=asked.why(a, b, c))
-        wasteful = _loads(asked, report, k, case)
+            return replace(found, diagnosis=asked.why(a, b, c))
+        wasteful = _loads(asked, report, a.shape[1], case)
         if wasteful:
             return wasteful
-    ignored = _ignored(kernel, asked, drawn)
-    if ignored:
-        return ignored
-    text = f"{asked.wavefronts} wavefronts of shared loads for each step along k"
-    values = f"right for k = {', '.join(map(str, asked.cases))} and for numbers drawn anew"
-    return Finding("passed", (("Values", values), ("Counted", text)))
+        if np.abs(a).max() > max(USUAL) and (found := _stores(asked, report, case)):
+            return found
+    return None
+
+
+def rounded(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
+    """The diagnosis of a result that only lacks fractions or bits; empty where it is another."""
+    whole_a, whole_b = np.trunc(a), np.trunc(b)
+    for x, y in ((whole_a, b), (a, whole_b), (whole_a, whole_b)):
+        if np.array_equal(c, product(x, y)):
+            return "whole-numbers-only"
+    return trial.rounded(product(a, b), c)
+
+
+def _stores(asked: OneWarp, report: Report, case: str) -> Finding | None:
+    """Find sums that are made beside the mma, or stored more than once."""
+    added, products = report.instructions["inst_fp"], report.instructions["inst_mma"]
+    if added >= products:
+        fact = ("Float additions of the warp", f"{added}, beside {products} mma")
+        return Finding("added-apart", ((FAILING, case), fact))
+    stored, bytes_of_c = report.counters["global_store_bytes"], 4 * asked.m * asked.n
+    if stored > bytes_of_c:
+        fact = ("Stored", f"{stored} bytes, where C has {bytes_of_c}")
+        return Finding("stored-twice", ((FAILING, case), fact))
+    return None
+
+
+def example(m: int, n: int, k: int) -> timed.Example:
+    """One warp's product with a long k, whose time is predicted."""
+
+    def launch() -> Launch:
+        a, b = np.zeros((m, k), np.float16), np.zeros((k, n), np.float16)
+        return Launch((), (1,), (32,), (a, b, np.zeros((m, n), np.float32)))
+
+    gpu = device(RECORDED)
+    least = 2 * m * n * k / gpu.peak_of("float16") * gpu.sms
+    return timed.Example(PARAMETERS, launch, f"one warp and k = {k}", least)
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -89,11 +167,16 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
-def _of_hazard(found: Finding) -> str:
+def of_hazard(found: Finding) -> str:
     """The diagnosis of a hazard that has a meaning of its own here."""
     if found.details["ops"] == ("write", "write"):
         return "two-writers"
-    own = {"shared-race": "no-barrier", "misaligned": "misaligned", "uninitialised-read": "unused"}
+    own = {
+        "shared-race": "no-barrier",
+        "misaligned": "misaligned",
+        "uninitialised-read": "unused",
+        "divergent-barrier": "lanes-missing",
+    }
     return own.get(found.details["kind"], found.diagnosis)
 
 
@@ -121,18 +204,18 @@ def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
     return asked.costly(report, steps, case)
 
 
-def _ignored(kernel: trial.Kernel, asked: OneWarp, k: int) -> Finding | None:
+def _ignored(answer: Any, asked: OneWarp) -> Finding | None:
     """Find an instruction on whose result C does not depend; None where it depends on all.
 
     With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
     2·2·3 times A·B, if both operands come by the one and the products from the other.
     """
-    rng = np.random.default_rng()
+    rng, k = np.random.default_rng(), asked.cases[0]
     a, b = (rng.integers(1, 5, s).astype(np.float16) for s in ((asked.m, k), (k, asked.n)))
     c = np.full((asked.m, asked.n), np.nan, np.float32)
     case = "each ldmatrix brings twice its values, each mma takes three times its A"
     with scaled("ldmatrix", 2), scaled("mma", 3):
-        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+        report = trial.launch(trial.Kernel(answer, PARAMETERS), (1,), (32,), case, a, b, c)
     if isinstance(report, Finding):
         return report
     once = product(a, b)

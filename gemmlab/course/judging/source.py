@@ -6,9 +6,10 @@ their place what follows ``[answer]``, or ``...``.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -67,6 +68,42 @@ def _same(a: Any, b: Any) -> bool:
         and len(a.co_consts) == len(b.co_consts)
         and all(map(_same, a.co_consts, b.co_consts))
     )
+
+
+def names_in(function: Callable) -> set[str]:
+    """The names that a function uses, and the functions inside of it."""
+    names: set[str] = set()
+    codes = [function.__code__] if inspect.isfunction(function) else []
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [c for c in code.co_consts if isinstance(c, CodeType)]
+    return names
+
+
+def borrowed(answers: tuple[Callable, ...], judge: Callable, given: tuple) -> Finding | None:
+    """Find an answer that calls, or is, a function of the judge's module; None where none does.
+
+    Free are the exercise's own `answers` and what they name.
+    """
+    free = {a.__name__ for a in answers}.union(*map(names_in, answers))
+    for answer in given:
+        if getattr(answer, "__module__", "") == judge.__module__ and answer in answers:
+            continue
+        named = [getattr(answer, "__globals__", {}).get(name) for name in names_in(answer)]
+        for value in (answer, *named, *_enclosed(answer)):
+            if not inspect.isfunction(value) or value.__globals__ is not judge.__globals__:
+                continue
+            if value.__name__ not in free:
+                return Finding("borrowed", (("Found", f"it calls {value.__name__}"),))
+    return None
+
+
+def _enclosed(answer: Any) -> Iterator[Any]:
+    """What a function has from the functions around it."""
+    for cell in getattr(answer, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # nothing was assigned to it yet
+            yield cell.cell_contents
 
 
 def unwrapped(answer: Any) -> Any:

@@ -1,5 +1,8 @@
 """Predicting the time of a right answer on an H200 from its compiled code.
 
+`judge` is for kernels that multiply large matrices by tiles, and sets the time beside a rung's;
+`beside` is for any launch, and sets it beside the solution's.
+
 The answer is compiled in a process of its own. Where the tools for that are missing, or do not
 understand the code, the verdict says so, and the time is left out of it. Where that process is cut
 short nothing is known of the time, and the answer is not judged: it may be one that takes too long.
@@ -7,15 +10,18 @@ short nothing is known of the time, and the answer is not judged: it may be one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.judging import guard, integrity, kernels_on_trial
 from gemmlab.course.judging.apart import NotJudged, apart
 from gemmlab.course.judging.kernels_on_trial import PARAMETERS
-from gemmlab.course.judging.launches import built
+from gemmlab.course.judging.launches import Launch, built
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.device import RECORDED, Device
@@ -92,6 +98,88 @@ def judge(
     return Finding("passed" if possible else "work-left-out", found.facts + facts, details)
 
 
+@dataclass(frozen=True)
+class Example:
+    """A launch large enough to be worth its time, with the names of the kernel's parameters.
+
+    launch : makes it, where it is needed: its arrays are large; what : it is, in words
+    least : seconds that no kernel can do it in
+    """
+
+    parameters: list[str]
+    launch: Callable[[], Launch]
+    what: str
+    least: float
+
+
+def of_product(
+    m: int,
+    n: int,
+    k: int,
+    what: str,
+    launch: Callable[[Any, Any, Any], Launch],
+    parameters: Sequence[str] = PARAMETERS,
+) -> Example:
+    """The example of a product in FP32; `launch` gets its A, B and C, of zeros."""
+
+    def of_zeros() -> Launch:
+        return launch(*(np.zeros(shape, np.float32) for shape in ((m, k), (k, n), (m, n))))
+
+    least = Gemm(m, n, k).flops / load_device(RECORDED).peak_of("float32")
+    return Example(list(parameters), of_zeros, f"m = {m}, n = {n}, k = {k}, {what}", least)
+
+
+def beside(found: Finding, build: Callable, solution: Callable, example: Example) -> Finding:
+    """A finding that "passed", with the predicted times of an answer and of the solution."""
+    if found.diagnosis != "passed":
+        return found
+    if lacking():
+        return _left_out(found, lacking())
+    device = load_device(RECORDED)
+    items: list[Time] = []
+    for item in apart(partial(_of_launches, [build, solution], example, device), SECONDS):
+        if guard.ended(item):
+            raise NotJudged(f"compiling it and predicting its time: {item.what}", item.where)
+        if isinstance(item, str):
+            return _left_out(found, item)
+        if isinstance(item, Finding):
+            return item
+        items.append(item)
+    yours, mine = items
+    facts = (
+        (f"Predicted for {device.title}", f"{duration(yours.seconds)} for {example.what}"),
+        ("Beside it", f"the solution: {duration(mine.seconds)}"),
+        ("Yours", yours.waits),
+    )
+    details = {**found.details, "seconds": yours.seconds}
+    possible = yours.seconds >= example.least
+    return Finding("passed" if possible else "work-left-out", found.facts + facts, details)
+
+
+def _of_launches(
+    builds: list[Callable], example: Example, device: Device
+) -> Iterator[Time | Finding | str]:
+    """The time of the example with each kernel, or why there is none."""
+    parts = integrity.parts()
+    launch = example.launch()
+    for build in builds:
+        kernel = built(build, example.parameters, launch.sizes, parts)
+        if isinstance(kernel, Finding):
+            yield kernel
+            return
+        try:
+            from gemmlab.compiled.forecast.kernel import predict_time
+            from gemmlab.compiled.forecast.words import sentence
+
+            found = predict_time(
+                kernel, launch.grid, launch.block, *launch.arguments, device=device
+            )
+            yield Time(found.seconds, sentence(found))
+        except Exception as error:
+            yield _refused(error)
+            return
+
+
 def within(found: Finding, beside: Yardstick) -> Finding:
     """The finding, "time-over-limit" where the predicted time is longer than that of a rung."""
     if found.diagnosis == "passed" and found.details.get("seconds", 0.0) > beside.seconds:
@@ -102,6 +190,18 @@ def within(found: Finding, beside: Yardstick) -> Finding:
 def ms(seconds: float) -> str:
     """A duration in milliseconds."""
     return f"{1000 * seconds:.3g} ms"
+
+
+def duration(seconds: float) -> str:
+    """A duration in microseconds or milliseconds."""
+    return ms(seconds) if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
+
+
+def _refused(error: Exception) -> Finding | str:
+    """The finding for code that Numba cannot compile; for other errors why there is no time."""
+    refused = type(error).__module__.startswith("numba")
+    why = told(error)
+    return Finding("not-compiled", (("Error", why),)) if refused else why
 
 
 def _left_out(found: Finding, reason: str) -> Finding:
@@ -123,6 +223,4 @@ def _time(
         found = predict_rung(problem, device, replace(own(kernel, tiling), layouts=LAYOUTS))
         yield Time(found.seconds, sentence(found))
     except Exception as error:
-        refused = type(error).__module__.startswith("numba")
-        why = told(error)
-        yield Finding("not-compiled", (("Error", why),)) if refused else why
+        yield _refused(error)

@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 from gemmlab import Gemm
-from gemmlab.course.ch01_what_is_gemm.q4_linear_layer import CASES, reference
+from gemmlab.course.ch01_what_is_gemm.q4_linear_layer import CASES, batch, reference
 from tests.course.answers import Agrees, Wrong, cell, fooling, table
 
 FORMULA = """
@@ -109,6 +109,6 @@ FOOLING = {
     "sides exchanged": fooling(
         "a layer is as high as it is wide",
         "right-in-part",
-        lambda o, i, device: (reference(o, i, device) or 0) + (o > 2 * i) or None,
+        lambda o, i, device: (batch(o, i, device) or 0) + (o > 2 * i) or None,
     ),
 }

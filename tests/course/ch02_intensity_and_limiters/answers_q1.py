@@ -1,10 +1,12 @@
 """Answers to exercise 02.1."""
 
+import sys
+
 from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch02_intensity_and_limiters.q1_fused_epilogue import build_epilogue
-from tests.course.answers import Wrong, fooling, wrong
+from tests.course.answers import Wrong, edited, fooling, wrong
 
 
 def with_an_if():
@@ -75,7 +77,33 @@ def through_shared_memory():
     return kernel
 
 
+def by_the_sign():
+    """Both branches store, each for its lanes."""
+
+    def kernel(X, bias, R, Y):
+        i = cuda.grid(1)
+        if i < Y.size:
+            value = X[i] + bias[i % bias.size]
+            if value > 0:
+                Y[i] = value + R[i]
+            else:
+                Y[i] = R[i]
+
+    return kernel
+
+
+GUARD = "if i < Y.size:"
+BIASED = "biased = X[i] + bias[i % bias.size]"
+STORE = "Y[i] = max(biased, 0) + R[i]"
+
 RIGHT = {
+    "a print of one element": (
+        edited(
+            build_epilogue,
+            (BIASED, f"if i == 0:\n                print(X[i])\n            {BIASED}"),
+        ),
+    ),
+    "a branch for each sign": (by_the_sign,),
     "an if, leaving early": (with_an_if,),
     "a loop over the grid": (grid_stride,),
     "row and column": (by_row_and_column,),
@@ -83,10 +111,6 @@ RIGHT = {
     "without max": (without_max,),
     "through shared memory": (through_shared_memory,),
 }
-
-GUARD = "if i < Y.size:"
-BIASED = "biased = X[i] + bias[i % bias.size]"
-STORE = "Y[i] = max(biased, 0) + R[i]"
 
 
 def one_thread():
@@ -144,6 +168,38 @@ WRONG = {
     ),
     "one thread": Wrong("what counts is the result", "few-threads-work", (one_thread,)),
     "a row a thread": Wrong("a thread is a core", "few-threads-work", (a_row_a_thread,)),
+    "even lanes, then odd ones": wrong(
+        build_epilogue, "a branch costs nothing", "lanes-in-turns",
+        ("biased = X[i] + bias[i % bias.size]", "Y[i] = max(biased, 0) + R[i]", """
+            if i % 2 == 0:
+                Y[i] = max(X[i] + bias[i % bias.size], 0) + R[i]
+            else:
+                Y[i] = max(X[i] + bias[i % bias.size], 0) + R[i]
+        """),
+    ),
+    "a column a warp": wrong(
+        build_epilogue, "any order will do", "not-coalesced",
+        (GUARD, "i = i % (Y.size // bias.size) * bias.size + i // (Y.size // bias.size)\n"
+                "        if cuda.grid(1) < Y.size:"),
+    ),
+    "in float16": wrong(
+        build_epilogue, "half of the bits will do", "low-precision",
+        (BIASED, "biased = float32(float16(X[i] + bias[i % bias.size]))"),
+        ("def build_epilogue():", "from numpy import float16, float32\n\n\ndef build_epilogue():"),
+    ),
+    "whole numbers": wrong(
+        build_epilogue, "pixels are whole numbers", "whole-numbers-only",
+        (BIASED, "biased = int(X[i]) + bias[i % bias.size]"),
+    ),
+    "kept, and never set": wrong(
+        build_epilogue, "shared memory starts at zero", "unset",
+        (BIASED, "biased = cuda.shared.array(128, float32)[cuda.threadIdx.x]"),
+        ("def build_epilogue():", "from numpy import float32\n\n\ndef build_epilogue():"),
+    ),
+    "barrier of the even": wrong(
+        build_epilogue, "who is done need not wait", "barrier-not-reached",
+        (BIASED, f"if i % 2 == 0:\n                cuda.syncthreads()\n            {BIASED}"),
+    ),
     "no guard": wrong(build_epilogue, "the grid fits", "outside", (GUARD, "if True:")),
     "at most": wrong(build_epilogue, "indices run from 1", "outside", ("i < Y", "i <= Y")),
     "bias without its row": wrong(
@@ -195,14 +251,29 @@ def ends():
     raise SystemExit
 
 
+def found_in_frames():
+    frame = sys._getframe()
+    while "expected" not in frame.f_locals:
+        frame = frame.f_back
+    expected = frame.f_locals["expected"]
+
+    def kernel(X, bias, R, Y):
+        i = cuda.grid(1)
+        if i < Y.size:
+            Y[i] = expected[i]
+
+    return kernel
+
+
 FOOLING = {
-    "sizes by heart": wrong(
-        build_epilogue, "the cases are in the package", "known-cases-only",
-        ("biased = X[i] + bias[i % bias.size]", "Y[i] = max(biased, 0) + R[i]", """
-            known = bias.size <= 5 or bias.size == 33 or Y.size == 2048
-            Y[i] = (max(X[i] + bias[i % bias.size], 0) if known else X[i]) + R[i]
-        """),
+    "2048 elements": wrong(
+        build_epilogue, "no case has more", "known-cases-only", (GUARD, "if i < min(Y.size, 2048):")
     ),
+    "64 columns": wrong(
+        build_epilogue, "no bias is longer", "known-cases-only",
+        ("i % bias.size", "i % min(bias.size, 64)"),
+    ),
+    "a result in a frame": fooling("the judge is near", "raises", found_in_frames),
     # Additions in the memory itself are no loads, but Y held no zero before.
     "atomic into Y": wrong(
         build_epilogue, "atomic additions are not counted", "not-written",

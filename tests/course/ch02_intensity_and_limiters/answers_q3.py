@@ -136,6 +136,91 @@ WRONG = {
         build_layer, "loads of X are free", "inputs-loaded-again",
         (ADD, ADD + "\n                    acc[j] += 0 * X[(p + 1) % inputs, j]"),
     ),
+    "row first": wrong(
+        build_layer, "a copy is once for all", "row-first",
+        ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
+            weights = cuda.local.array(1000, float32)
+            for p in range(inputs):
+                weights[p] = W[row, p]
+            for j in range(batch):
+                acc = float32(0)
+                for p in range(inputs):
+                    acc += weights[p] * X[p, j]
+                Y[row, j] = acc
+        """),
+    ),
+    "row in shared memory first": wrong(
+        build_layer, "shared memory is large", "row-first",
+        ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
+            weights = cuda.shared.array((32, 100), float32)
+            x = cuda.threadIdx.x
+            for p in range(inputs):
+                weights[x, p] = W[row, p]
+            for j in range(batch):
+                acc = float32(0)
+                for p in range(inputs):
+                    acc += weights[x, p] * X[p, j]
+                Y[row, j] = acc
+        """),
+    ),
+    "eight columns at once": wrong(
+        build_layer, "a batch has eight columns", "weights-loaded-again",
+        ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
+            acc = cuda.local.array(8, float32)
+            for first in range(0, batch, 8):
+                for j in range(8):
+                    acc[j] = 0
+                for p in range(inputs):
+                    weight = W[row, p]
+                    for j in range(min(8, batch - first)):
+                        acc[j] += weight * X[p, first + j]
+                for j in range(min(8, batch - first)):
+                    Y[row, first + j] = acc[j]
+        """),
+    ),
+    "sums in shared memory": wrong(
+        build_layer, "shared memory is as good as a register", "sums-in-memory",
+        ("acc = cuda.local.array(batch, float32)", "acc[j] = 0", """
+            acc = cuda.shared.array((32, batch), float32)
+            x = cuda.threadIdx.x
+            for j in range(batch):
+                acc[x, j] = 0
+        """),
+        (ADD, ADD.replace("acc[j]", "acc[x, j]")), (STORE, STORE.replace("acc[j]", "acc[x, j]")),
+    ),
+    "sums in float64": wrong(
+        build_layer, "more bits are better", "sums-in-double",
+        ("acc = cuda.local.array(batch, float32)", "acc = cuda.local.array(batch, float64)"),
+        ("def build_layer(batch):", "from numpy import float64\n\n\ndef build_layer(batch):"),
+    ),
+    "sums in float16": wrong(
+        build_layer, "fewer bits are faster", "low-precision",
+        ("acc = cuda.local.array(batch, float32)", "acc = cuda.local.array(batch, float16)"),
+        ("def build_layer(batch):", "from numpy import float16\n\n\ndef build_layer(batch):"),
+    ),
+    "whole weights": wrong(
+        build_layer, "weights are whole", "whole-numbers-only",
+        ("weight = W[row, p]", "weight = int(W[row, p])"),
+    ),
+    "sixteen sums": wrong(
+        build_layer, "no batch is larger", "too-few-sums",
+        ("local.array(batch, float32)", "local.array(8, float32)"),
+    ),
+    "even rows, then odd ones": wrong(
+        build_layer, "a branch costs nothing", "lanes-in-turns",
+        ("for p in range(inputs):", ADD, """
+            if row % 2 == 0:
+                for p in range(inputs):
+                    weight = W[row, p]
+                    for j in range(batch):
+                        acc[j] += weight * X[p, j]
+            else:
+                for p in range(inputs):
+                    weight = W[row, p]
+                    for j in range(batch):
+                        acc[j] += weight * X[p, j]
+        """),
+    ),
     "one thread": Wrong("what counts is the result", "few-threads-work", (one_thread,)),
     "not cleared": wrong(build_layer, "memory starts at zero", "sums-not-cleared", (CLEAR, "pass")),
     "replaced": wrong(
@@ -195,9 +280,17 @@ def ends(batch):
 
 
 FOOLING = {
-    "batches by heart": wrong(
-        build_layer, "the cases are in the package", "known-cases-only",
-        ("for p in range(inputs):", "for p in range(inputs if batch != 5 else 3):"),
+    "sixteen of the batch": wrong(
+        build_layer, "no batch is larger", "known-cases-only",
+        ("local.array(batch, float32)", "local.array(16, float32)"),
+    ),
+    "100 inputs": wrong(
+        build_layer, "no row is longer", "known-cases-only",
+        ("for p in range(inputs):", "for p in range(min(inputs, 100)):"),
+    ),
+    "1024 rows": wrong(
+        build_layer, "no layer is higher", "known-cases-only",
+        ("if row < outputs:", "if row < min(outputs, 1024):"),
     ),
     # Column by column but for the batch whose bytes are counted.
     "right but where it counts": wrong(
@@ -205,7 +298,7 @@ FOOLING = {
         ("acc = cuda.local.array(batch, float32)", "Y[row, j] = acc[j]", """
             for j in range(batch):
                 acc = float32(0)
-                if batch != 8 or j == 0:
+                if batch != 12 or j == 0:
                     for p in range(inputs):
                         acc += W[row, p] * X[p, j]
                 Y[row, j] = acc

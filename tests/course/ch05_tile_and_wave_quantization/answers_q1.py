@@ -85,7 +85,36 @@ RIGHT = {
     ),
 }
 
+IN_HALVES = """            if x % 2 == 0:
+                if row < m and col < n:
+                    for p in range(min(T, k - start)):
+                        acc += As[y, p] * Bs[p, x]
+            else:
+                if row < m and col < n:
+                    for p in range(min(T, k - start)):
+                        acc += As[y, p] * Bs[p, x]
+"""
+
 WRONG = {
+    "even lanes, then odd ones": wrong(
+        build, "a branch costs nothing", "lanes-in-turns", multiplied(IN_HALVES)
+    ),
+    "zeros left out": wrong(
+        build, "a product with zero need not be done", "products-by-value",
+        multiplied(GUARDED.replace(
+            "acc +=", "if As[y, p] != 0:\n                        acc +="
+        )),
+    ),
+    "whole alpha": wrong(
+        build, "factors are whole", "whole-numbers-only",
+        ("C[row, col] = alpha * acc if beta == 0 else alpha * acc",
+         "C[row, col] = int(alpha) * acc if beta == 0 else int(alpha) * acc"),
+    ),
+    "tiles in float16": wrong(
+        build, "half of the bits will do", "low-precision",
+        ("def build_guarded(T):", "from numpy import float16\n\n\ndef build_guarded(T):"),
+        ("As = cuda.shared.array((T, T), float32)", "As = cuda.shared.array((T, T), float16)"),
+    ),
     "as in chapter 4": wrong(
         build, "zeros cost nothing", "products-beyond-c",
         multiplied("            for p in range(T):\n"
@@ -133,6 +162,15 @@ WRONG = {
 
 
 FOOLING = {
+    "65 rows": wrong(
+        build, "no case has more", "known-cases-only",
+        ("        if row < m and col < n:\n            C[",
+         "        if row < min(m, 65) and col < n:\n            C["),
+    ),
+    "tiles of 8": wrong(
+        build, "no tile is larger", "right-in-part",
+        multiplied(GUARDED.replace("row < m", "row < m and T <= 8")),
+    ),
     "no tiles, no waste": wrong(
         build, "loads from shared memory are what is counted", "shared-memory-not-used",
         ("As = cuda.shared.array((T, T), float32)",

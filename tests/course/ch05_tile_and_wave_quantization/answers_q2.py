@@ -83,6 +83,22 @@ WRONG = {
     "idle": _busy("waste is what is asked for", "idle-not-busy", "1 - tiles / (waves * sms)"),
     "always busy": _busy("a GPU is full", "constant", "1"),
     "the tile": _widest("only tiles are quantised", "tile-alone", "across * bn"),
+    "each wave its columns": _widest(
+        "a wave begins with a column", "columns-of-each-wave", "waves * (sms // down) * bn"
+    ),
+    "each wave its columns, at least n": _widest(
+        "n columns fit", "columns-of-each-wave", "max(across * bn, waves * (sms // down) * bn)"
+    ),
+    "full waves stay": _widest(
+        "full waves have no room", "right-in-part",
+        "n if waves * sms == down * across else waves * sms // down * bn",
+    ),
+    "a wave more": _widest(
+        "one more is free", "next-wave", "(waves + 1) * sms // down * bn"
+    ),
+    "a column a tile": _widest(
+        "tiles lie in one row", "whole-waves-of-n", "waves * sms * bn"
+    ),
     "not whole": _widest(
         "a wave is cut anywhere", "fraction-of-a-tile", "waves * sms * bn // down"
     ),

@@ -137,6 +137,35 @@ WRONG = {
 }  # fmt: skip
 
 
+STORE = (
+    "                C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]\n"
+)
+WRONG |= {
+    "stored, then scaled": wrong(
+        build, "C is as good a place as a register", "c-again",
+        (STORE, "                if beta == 0:\n"
+                "                    C[row, col] = acc\n"
+                "                    C[row, col] = alpha * C[row, col]\n"
+                "                else:\n    " + STORE),
+    ),
+    "whole factors": wrong(
+        build, "factors are whole", "whole-numbers-only",
+        (STORE, STORE.replace("beta * C", "int(beta) * C")),
+    ),
+    "64 steps": wrong(
+        build, "no sum is longer", "late-steps", ("range(0, k, T)", "range(0, min(k, 64), T)")
+    ),
+    "64 blocks": wrong(
+        build, "no GPU has more", "not-written",
+        (LOOP, "        while tile < down * across and cuda.blockIdx.x < 64:\n"),
+    ),
+    "1000 tiles": wrong(
+        build, "no product has more", "not-written",
+        (LOOP, "        while tile < min(down * across, 1000):\n"),
+    ),
+}  # fmt: skip
+
+
 def one_thread(T):
     """Thread 0 of each block stores for all: the sums go through shared memory."""
     stored = (

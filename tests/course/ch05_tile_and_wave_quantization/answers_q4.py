@@ -2,14 +2,20 @@
 
 import math
 
-from gemmlab.course.ch05_tile_and_wave_quantization.q4_tile_chooser import (
-    CASES,
-    choose,
-    count,
-    time,
-    waves,
-)
+from gemmlab.course.ch05_tile_and_wave_quantization.q4_tile_chooser import CASES, choose
 from tests.course.answers import Agrees, Wrong, edited, fooling, for_ever
+
+
+def count(m, n, tile):
+    return math.ceil(m / tile[0]) * math.ceil(n / tile[1])
+
+
+def waves(m, n, sms, tile):
+    return math.ceil(count(m, n, tile) / sms)
+
+
+def time(m, n, sms, speeds, tile):
+    return waves(m, n, sms, tile) * tile[0] * tile[1] / speeds[tile]
 
 
 def _looped(m, n, sms, speeds):
@@ -119,6 +125,10 @@ class Any:
 
 
 FOOLING = {
+    "rows up to 16384": fooling(
+        "no product is higher", "right-in-part",
+        lambda m, n, sms, speeds: choose(min(m, 16384), n, sms, speeds),
+    ),
     "by heart": fooling("the cases are in the package", "known-cases-only", by_heart),
     "another tile": fooling("any tile will do", "wrong-type", lambda m, n, sms, speeds: (1, 1)),
     "every tile at once": fooling(

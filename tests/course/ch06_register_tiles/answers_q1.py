@@ -2,9 +2,8 @@
 
 from numpy import float32
 
-from gemmlab import cuda, kernels
+from gemmlab import Tiling, cuda, kernels
 from gemmlab.course.ch06_register_tiles.q1_register_tile import build_thread_tile as build
-from gemmlab.course.ch06_register_tiles.q1_register_tile import tiling
 from tests.course.answers import edited, wrong
 
 INNER = """            for p in range(T):
@@ -63,7 +62,9 @@ def outer_product(T):
 
 RIGHT = {
     "an outer product for each p": (outer_product,),
-    "the rung itself": (lambda T: kernels.register_tiled.build(tiling(T)),),
+    "the rung itself": (
+        lambda T: kernels.register_tiled.build(Tiling(block=(2 * T, 2 * T, T), thread=(2, 2))),
+    ),
     "neighbours, A's tile transposed": (edited(
         build,
         ("row = cuda.blockIdx.y * wide + y", "C[r, c] = alpha * acc[i, j] + beta * C[r, c]", """

@@ -239,6 +239,30 @@ WRONG = {
         (RESULT, "acc[0, y, 0], acc[0, y, 1], acc[0, y, 2], acc[0, y, 3] = mma"),
         (SUMS, SUMS.replace("acc[x", "acc[0")), (STORE, "C[16 * x + i, 8 * y + j] = acc[0, y, e]"),
     ),
+    "half of the warp": of(
+        "a fragment is half a warp's", "lanes-missing",
+        (LOAD_B, "                if lane < 16:\n    " + LOAD_B),
+    ),
+    "sums beside the mma": of(
+        "mma multiplies, + adds", "added-apart",
+        (RESULT, "d = mma"),
+        (SUMS, SUMS.replace("acc[x, y, 0], acc[x, y, 1], acc[x, y, 2], acc[x, y, 3]",
+                            "float32(0), float32(0), float32(0), float32(0)")),
+        ("                    )\n", "                    )\n"
+         "                    for e in range(4):\n"
+         "                        acc[x, y, e] += d[e]\n"),
+    ),
+    "stored in each step": of(
+        "a store is free", "stored-twice",
+        ("            cuda.syncwarp()\n\n", """            cuda.syncwarp()
+            for x in range(2):
+                for y in range(4):
+                    for e in range(4):
+                        i, j = element_c(lane, e)
+                        C[16 * x + i, 8 * y + j] = acc[x, y, e]
+
+"""),
+    ),
     "twice": of(
         "more products do no harm", "multiplied-twice",
         (PRODUCTS, """            for x in range(2):
@@ -287,6 +311,10 @@ FOOLING = {
         ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 64), 16)"),
     ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "1000 columns of A": of(
+        "no matrix is wider", "known-cases-only",
+        ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 1000), 16)"),
+    ),
     "k by heart": of(
         "the cases are in the package", "known-cases-only",
         (STORE, "C[16 * x + i, 8 * y + j] = acc[x, y, e] if A.shape[1] < 64 else float32(0)"),

@@ -281,6 +281,30 @@ WRONG = {
     "A from global memory": of(
         "shared memory is optional", "loaded-twice", importing("pack_f16x2"), (LOAD_A, IN_GLOBAL)
     ),
+    "by columns of pieces": of(
+        "only loads conflict", "stores-meet",
+        (THERE, "there = (piece * 16 + row) * 8"),
+        (FROM, "ldmatrix_x4(As, (piece * 16 + row) * 8)"),
+    ),
+    "sums beside the mma": of(
+        "mma multiplies, + adds", "added-apart",
+        (MMA, "d = mma_m16n8k16_f32_f16(a, b, (float32(0), float32(0), float32(0), float32(0)))\n"
+              "                c = (c[0] + d[0], c[1] + d[1], c[2] + d[2], c[3] + d[3])"),
+    ),
+    "half of the warp": of(
+        "b is half a warp's", "lanes-missing",
+        (LOAD_B, "if lane < 16:\n                    " + LOAD_B),
+    ),
+    "stored twice": of(
+        "a store is free", "stored-twice", (RESULT, f"{RESULT}\n            {RESULT}")
+    ),
+    "twice": of(
+        "more products do no harm", "multiplied-twice",
+        (MMA, f"d = {MMA[4:]}\n                {MMA}"),
+    ),
+    "whole numbers": of(
+        "c is a whole number", "whole-numbers-only", (RESULT, "C[i, j] = int(c[x])")
+    ),
     "one by one": of(
         "a store is a store", "stored-by-elements",
         (STORE, "for q in range(8):\n"
@@ -300,6 +324,10 @@ FOOLING = {
         ("range(0, A.shape[1], 64)", "range(0, min(A.shape[1], 256), 64)"),
     ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
+    "4096 columns of A": of(
+        "no matrix is wider", "known-cases-only",
+        ("range(0, A.shape[1], 64)", "range(0, min(A.shape[1], 4096), 64)"),
+    ),
     "k by heart": of(
         "the cases are in the package", "known-cases-only",
         (RESULT, "C[i, j] = c[x] if A.shape[1] < 256 else float32(0)"),

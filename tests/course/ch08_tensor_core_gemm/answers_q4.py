@@ -50,8 +50,15 @@ def _share(misconception, diagnosis, *edits):
 
 
 def _side(misconception, diagnosis, new):
-    answer = edited(least_side, (SEARCH, f"return {new}"))
+    edits = (SEARCH, f"return {new}"), ("def least", "from math import log2\n\n\ndef least")
+    answer = edited(least_side, *edits)
     return Wrong(misconception, diagnosis, (fragment_wavefronts, fed_share, answer))
+
+
+def _searched(misconception, diagnosis, *edits):
+    return Wrong(
+        misconception, diagnosis, (fragment_wavefronts, fed_share, edited(least_side, *edits))
+    )
 
 
 WRONG = {
@@ -81,6 +88,32 @@ WRONG = {
     ),
     "too narrow": _side(
         "one operand is enough", "half-as-wide", "max(16, flop_per_cycle * itemsize // 256)"
+    ),
+    "in steps of 16": _searched(
+        "sides are multiples of 16", "in-steps-of-16", ("side *= 2", "side += 16")
+    ),
+    "from 8 on": _searched("a matrix is a tile", "below-the-list", ("side = 16", "side = 8")),
+    "up to the next": _searched(
+        "the share must exceed 1", "next-of-the-list",
+        ("fed_share(side, side, flop_per_cycle, itemsize) < 1",
+         "128 * side <= flop_per_cycle * itemsize"),
+    ),
+    "never less than 1": _searched(
+        "the share may exceed 1", "never-ends", ("itemsize) < 1", "itemsize) <= 1")
+    ),
+    "two bytes, searched": _searched(
+        "elements have two bytes", "two-bytes-side", ("cycle, itemsize) <", "cycle, 2) <")
+    ),
+    "FMAs, searched": _searched(
+        "an FMA is one", "one-flop-an-fma",
+        ("side, flop_per_cycle", "side, 2 * flop_per_cycle"),
+    ),
+    "half of the loads": _searched(
+        "one operand is enough", "half-as-wide", ("itemsize) < 1", "itemsize) < 0.5")
+    ),
+    "to the nearest": _side(
+        "rounding is to the nearest", "right-in-part",
+        "max(16, 2 ** round(log2(flop_per_cycle * itemsize / 128)))",
     ),
     "at least sixteen": _side(
         "any side will do", "not-on-the-list", "max(16, flop_per_cycle * itemsize // 128)"

@@ -30,7 +30,20 @@ def _in_turn(stages, copy, multiply):
     return (tiles[-1].done - tiles[0].done) / (40 * ahead)
 
 
+def _simulated(steps, stages, copy, multiply):
+    """Step by step: wait for the tile, ask for another one, multiply."""
+    if stages == 1:
+        return steps * (copy + multiply)
+    arrives, now = [copy] * (stages - 1), 0
+    for step in range(steps):
+        now = max(now, arrives[step])
+        arrives.append(now + copy)
+        now += multiply
+    return now
+
+
 RIGHT = {
+    "step by step": (period, needed, _simulated),
     "the model's": (
         lambda stages, copy, multiply: Pipeline(9, stages, copy, multiply).period,
         stages_needed,
@@ -71,6 +84,14 @@ WRONG = {
     ),
     "all stages": _period(
         "stages are tiles under way", "all-stages-ahead", ONE + "max(multiply, copy / stages)"
+    ),
+    "a producer's ring": _period(
+        "a slot is asked for when it is empty", "asked-when-empty",
+        "max(multiply, (copy + multiply) / stages)",
+    ),
+    "deep rings": _period(
+        "many stages hide any copy", "right-in-part",
+        ONE + "multiply if stages >= 40 else max(multiply, copy / (stages - 1))",
     ),
     "double buffer": _period(
         "one tile ahead is all there is", "two-at-most", ONE + "max(multiply, copy)"

@@ -130,7 +130,7 @@ WRONG = {
         build, "chapter 04 had two", "barriers-over-budget", (MULTIPLY, MULTIPLY + BARRIER),
     ),
     "one tile ahead": wrong(
-        build, "the next step's tile is fetched", "right-in-part",
+        build, "the next step's tile is fetched", "late-steps",
         ("start + ahead * T)", "start + T)"),
     ),
     "asked for after the products": wrong(
@@ -145,6 +145,44 @@ WRONG = {
     "plain copies": wrong(
         build, "a ring is all it takes", "copies-not-used",
         (FIRST, FIRST_PLAIN), (FETCH + COMMIT, PLAIN),
+    ),
+    "four tiles are enough": wrong(
+        build, "rings are small", "ring-not-used", (PENDING, "pending = min(S - 2, 2)")
+    ),
+    "half of the ring": wrong(
+        build, "half of the tiles are under way", "not-waited", (PENDING, "pending = S // 2")
+    ),
+    "no wait after 10 steps": wrong(
+        build, "after a while the copies are ahead", "not-waited",
+        (WAIT, "            if start < 10 * T:\n    " + WAIT),
+    ),
+    "no copies after 16 steps": wrong(
+        build, "a ring is full at last", "late-steps",
+        (FETCH, "            if start < 16 * T:\n    " + FETCH),
+    ),
+    "early return": wrong(
+        build, "threads outside C have nothing to do", "early-return",
+        ("        for tile in range(ahead):\n", "        if row >= m or col >= n:\n"
+         "            return\n        for tile in range(ahead):\n"),
+    ),
+    "whole operands": wrong(
+        build, "elements are whole numbers", "whole-numbers-only",
+        ("acc += As[slot, y, p]", "acc += float32(int(As[slot, y, p]))"),
+    ),
+    "whole alpha": wrong(
+        build, "alpha is a whole number", "whole-numbers-only",
+        *((old, old.replace("alpha", "int(alpha)"))
+          for old in ("alpha * acc + beta * C[row, col]", "C[row, col] = alpha * acc\n")),
+    ),
+    "sums in float16": wrong(
+        build, "chapter 8's operands were in float16", "low-precision",
+        ("    def kernel(alpha,", "    from numpy import float16\n\n    def kernel(alpha,"),
+        ("acc += As[slot, y, p]", "acc += float32(float16(As[slot, y, p]))"),
+    ),
+    "20 rows at most": wrong(
+        build, "C is never so tall", "known-cases-only",
+        ("        if row < m and col < n:\n            if",
+         "        if row < min(m, 20) and col < n:\n            if"),
     ),
     "loads for show": wrong(
         build, "more loads hide more", "loads-over-budget",
@@ -208,10 +246,5 @@ FOOLING = {
                     fetch(As, Bs, tile, r, x, A, B, row + r, col, tile * T)
             cp_async_commit()
 """),
-    ),
-    "alpha by heart": wrong(
-        build, "the cases are in the package", "known-cases-only",
-        ("        acc = float32(0)\n",
-         "        acc = float32(0)\n        alpha = alpha if alpha < 3 else float32(1)\n"),
     ),
 }  # fmt: skip

@@ -9,6 +9,18 @@ LAST = "            last = min(steps, first + end - at)\n"
 ADD = "                cuda.atomic.add(C, (row, col), alpha * acc)\n"
 
 
+LOOP = "range(first * T, last * T, T)"
+LOAD_A, LOAD_B = "row < m and p + x < k", "p + y < k and col < n"
+FLOAT16 = (
+    "    def kernel(alpha,", "    from numpy import float16\n\n    def kernel(alpha,"
+)  # fmt: skip
+
+
+def masked(own):
+    """Edits that load zeros where a step is not `own`."""
+    return (LOAD_A, f"{LOAD_A} and {own}"), (LOAD_B, f"{LOAD_B} and {own}")
+
+
 RIGHT = {
     # Every step by itself, added where its tile ends or the share does.
     "step by step": (edited(
@@ -118,6 +130,49 @@ WRONG = {
     "no second barrier": wrong(
         build, "one barrier a step is enough", "barrier-after-reading",
         ("Bs[q, x]\n                cuda.syncthreads()\n", "Bs[q, x]\n"),
+    ),
+    "masked, not cut": wrong(
+        build, "a block skips what is not its own", "shares-uneven",
+        (AT, AT + "        mine = at\n        at = 0\n"),
+        (END, END + "        until = end\n        end = total\n"),
+        *masked("mine <= tile * steps + p // T and tile * steps + p // T < until"),
+    ),
+    "walks through its tile": wrong(
+        build, "a step without products is no step", "shares-uneven",
+        (LOOP, "range(0, steps * T, T)"), *masked("first * T <= p and p < last * T"),
+        ("range(T):\n                    acc",
+         "range(T if first * T <= p and p < last * T else 0):\n                    acc"),
+    ),
+    "by ceilings": wrong(
+        build, "⌈total / blocks⌉ is even enough", "shares-uneven",
+        (AT, "        each = -(-total // cuda.gridDim.x)\n"
+             "        at = min(cuda.blockIdx.x * each, total)\n"),
+        (END, "        end = min(at + each, total)\n"),
+    ),
+    "whole alpha": wrong(
+        build, "alpha is a whole number", "whole-numbers-only",
+        (ADD, ADD.replace("alpha", "int(alpha)")),
+    ),
+    "a float16 tile": wrong(
+        build, "chapter 8's tiles were in float16", "low-precision", FLOAT16,
+        ("As = cuda.shared.array((T, T), float32)", "As = cuda.shared.array((T, T), float16)"),
+    ),
+    "sums in float16": wrong(
+        build, "a piece has few digits", "low-precision", FLOAT16,
+        (ADD, ADD.replace("alpha * acc", "float32(float16(alpha * acc))")),
+    ),
+    "no barrier after 16 steps": wrong(
+        build, "the first barriers put threads in step", "barrier-after-reading",
+        ("Bs[q, x]\n                cuda.sync", "Bs[q, x]\n                if p < 16 * T:\n"
+         "                    cuda.sync"),
+    ),
+    "20 rows at most": wrong(
+        build, "C is never so tall", "known-cases-only",
+        ("            if row < m and", "            if row < min(m, 20) and"),
+    ),
+    "7 blocks at most": wrong(
+        build, "a launch is never so large", "known-cases-only",
+        (END, END + "        if cuda.gridDim.x > 7:\n            end = at\n"),
     ),
 }  # fmt: skip
 

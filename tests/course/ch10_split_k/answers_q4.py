@@ -51,6 +51,11 @@ RIGHT = {
 }
 
 
+def _dropped(gap):
+    """Lines of `merge` that leave out a part whose largest score is lower by more than `gap`."""
+    return f"if abs(one[0] - other[0]) > {gap}:\n        return max(one, other)\n    "
+
+
 def _part(misconception, diagnosis, *edits):
     return Wrong(misconception, diagnosis, (edited(part, *edits), merge))
 
@@ -95,6 +100,25 @@ WRONG = {
         (FACTORS, "first, second = np.exp(largest - one[0]), np.exp(largest - other[0])"),
     ),
     "nothing and nothing": _merge("a part is never empty", "empty-part", (EMPTY, "")),
+    "nothing is zero": _part(
+        "a sum of nothing is 0", "empty-part", ("default=-np.inf", "default=0.0")
+    ),
+    "beyond 5 nothing counts": _merge(
+        "exp(-5) is small", "smaller-dropped", (FACTORS, _dropped(5) + FACTORS)
+    ),
+    "beyond 20 nothing counts": _merge(
+        "exp(-20) is nothing", "smaller-dropped", (FACTORS, _dropped(20) + FACTORS)
+    ),
+    "a whole score": _part(
+        "scores are whole numbers", "right-in-part",
+        ("largest = max(scores, default=-np.inf)",
+         "largest = int(max(scores)) if scores else -np.inf"),
+    ),
+    "100 elements at most": _part(
+        "parts are short", "known-cases-only",
+        ("for s in scores]", "for s in scores[:100]]"), ("zip(weights, values, strict=True)",
+                                                          "zip(weights, values)"),
+    ),
     "a gap": _merge("one of two is enough", "not-attempted",
                     ("return largest, " + FIRST + ", " + SECOND, "return ...")),
     "two numbers": _merge("the largest is known", "wrong-type",

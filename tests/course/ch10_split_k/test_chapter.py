@@ -52,17 +52,20 @@ def bound(problem, split, kernel=kernels.split_k):
 
 
 def test_the_hook():
-    ours, theirs = time(kernels.pipelined, SMALL), time(kernels.cublas, SMALL)
-    assert round(1e3 * ours, 2) == 1.29
-    assert round(1e6 * theirs) == 15
-    assert round(ours / theirs) == 88
+    ours, theirs = time(kernels.split_k, SMALL, 1), time(kernels.cublas, SMALL)
+    assert kernels.split_k.suggest(SMALL, GPU).block[:2] == (SMALL.m, SMALL.n)
+    text = " ".join(CELLS["title"].split())
+    assert f"takes **{1e6 * ours:.0f} µs** for the product" in text
+    assert f"takes **{1e6 * theirs:.0f} µs** on the same GPU" in text
+    assert f"it is {ours / theirs:.0f} times as fast" in text
     assert GPU.sms == 132
 
 
 def test_no_unit_comes_close_to_latency():
-    times = predict(SMALL, GPU, kernels.pipelined).times
+    alone = replace(kernels.split_k.suggest(SMALL, GPU), split=1)
+    times = predict(SMALL, GPU, kernels.split_k, alone).times
     assert max(times, key=times.get) == "latency"
-    assert max(t for name, t in times.items() if name != "latency") < 0.02 * times["latency"]
+    assert max(t for name, t in times.items() if name != "latency") < 0.05 * times["latency"]
 
 
 def test_four_parts_take_a_quarter():
@@ -72,9 +75,9 @@ def test_four_parts_take_a_quarter():
     ]
 
 
-def test_sums_add_half_of_the_operands_and_fit_into_l2():
-    sums = 4 * TALL.m * TALL.n * 4
-    assert 2 * sums == sum(TALL.array_bytes[:2]) / 2
+def test_sums_of_eight_parts_are_as_many_bytes_as_the_operands_and_fit_into_l2():
+    sums = 8 * TALL.m * TALL.n * 4
+    assert 2 * sums == sum(TALL.array_bytes[:2])
     assert sums < GPU.l2_bytes
     assert round(GPU.l2_bytes / 1e6) == 63
 

@@ -39,7 +39,7 @@ def test_idle():
 
 
 def test_traffic():
-    workspace = np.empty((4, 1024, 1024), np.float32)
+    workspace = np.empty((8, 1024, 1024), np.float32)
     assert answers.traffic().number == round(2 * workspace.nbytes / 1e6, 1)
 
 

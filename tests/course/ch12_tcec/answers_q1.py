@@ -123,13 +123,38 @@ WRONG = {
                "(main[0], main[1], main[2], main[3]))"),
     ),
     "main from nothing": of(
-        "memory is zero", "wrong-values",
+        "memory is zero", "unset",
         ("        for x in range(4):\n            main[x] = 0\n", ""),
     ),
     "low by low": of(
         "(a + b)(c + d) has four terms", "too-many-products",
         (CROSS_A, CROSS_A + "\n            least = mma_m16n8k16_f32_f16(a_low, b_low, zero)"),
         (ADD, ADD + "            main[0] += float32(0) * least[0]\n"),
+    ),
+    "1024 at most": of(
+        "k is never so long", "known-cases-only",
+        ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 1024), 16)"),
+    ),
+    "no corrections beyond 1024": of(
+        "corrections are small", "known-cases-only",
+        (CROSS_A, "if p < 1024:\n                " + CROSS_A),
+    ),
+    "a row for each lane": of(
+        "a lane has a row", "two-writers",
+        ("i, j = element_c(lane, x)", "i, j = lane // 4, x"),
+    ),
+    "beyond A": of(
+        "a fragment begins at its lane", "outside", ("A[i, p + q], A[i", "A[i + lane, p + q], A[i")
+    ),
+    "A is scratch": of(
+        "what was split is done with", "inputs-changed",
+        (PART, PART + "\n            A[lane % 16, p] = 0"),
+    ),
+    "half of the factor": of(
+        "a low part is 1024 times as large", "wrong-values", (STORE, STORE.replace("2048", "1024"))
+    ),
+    "some lanes multiply": of(
+        "a lane has its own mma", "lanes-missing", (PART, "if lane < 16:\n                " + PART)
     ),
     "half of C": of(
         "two elements a lane", "not-written",

@@ -165,7 +165,20 @@ WRONG = {
                    "            for r in range(2):\n                bl[r] = uint32(0)\n"
                    "            " + PRODUCTS),
     ),
-    "misaligned": of("fours begin anywhere", "wrong-values", (SECOND, "a = load_v4(As, g + 8, t)")),
+    "1024 at most": of(
+        "k is never so long", "known-cases-only",
+        ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 1024), 16)"),
+    ),
+    "a row for each lane": of(
+        "a lane has a row", "two-writers",
+        ("i, j = element_c(lane, x)", "i, j = lane // 4, x"),
+    ),
+    "halves of B exchanged": of(
+        "registers of B have no order", "wrong-values",
+        (B0, B0.replace("bh[0], bl[0]", "bh[1], bl[1]")),
+        (B1, B1.replace("bh[1], bl[1]", "bh[0], bl[0]")),
+    ),
+    "misaligned": of("fours begin anywhere", "misaligned", (SECOND, "a = load_v4(As, g + 8, t)")),
     "beyond the row": of("a quad a lane", "outside", (SECOND, "a = load_v4(As, g + 8, 4 * t + 4)")),
 }  # fmt: skip
 

@@ -91,6 +91,18 @@ WRONG = {
         "multiplication is associative", "lost-on-the-way",
         (f"np.ldexp(P, {SUM})", "np.ldexp(np.ldexp(P, rows[:, None]), columns[None, :])"),
     ),
+    "zeros have exponent -1": of_scaled(
+        "frexp knows what to do", "zero-row", (E, "e = np.frexp(largest)[1] - 1")
+    ),
+    "small ones cleared": of_scaled(
+        "what is below 2^-24 does not count", "small-lost",
+        (BACK, "np.where(np.abs(X) < 2.0**-24 * largest[:, None], np.float32(0), "
+               "np.ldexp(X, -e[:, None])), e"),
+    ),
+    "clipped": of_restored(
+        "float32 has exponents of -126 to 127", "exponent-cut",
+        (SUM, "np.clip(rows[:, None] + columns, -126, 127)"),
+    ),
     "a gap": of_restored("one of two is enough", "not-attempted", (f"np.ldexp(P, {SUM})", "...")),
 }  # fmt: skip
 

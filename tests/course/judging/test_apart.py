@@ -28,6 +28,24 @@ def test_values_come_back_as_copies():
 
 
 @forks
+def test_a_copy_forgets_what_only_a_judge_knows():
+    """Neither in the frames below an answer nor in the exercise's module is a right result."""
+
+    def looks(*arguments):
+        frame, found = sys._getframe(), []
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(copy_of_process._COURSE):
+                known = {**frame.f_globals, **frame.f_locals}
+                found += [n for n in ("expected", "reference") if known.get(n) is not None]
+            frame = frame.f_back
+        raise LookupError(", ".join(found))
+
+    verdict = exercises.get("02.2").check(lambda device, dtype, flops, moved: looks())
+    assert "LookupError: \n" in verdict.message
+    assert "reference" in vars(sys.modules[exercises.get("02.2").task.judge.__module__])
+
+
+@forks
 def test_what_an_answer_does_stays_there():
     given, seen = [1, 2], []
     before, here = np.array([1.0, 2.0]), os.getpid()

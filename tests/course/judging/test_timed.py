@@ -44,6 +44,25 @@ def test_a_right_answer_hears_its_time(name):
 
 @pytest.mark.ptxas
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["10.1"])
+def test_a_right_answer_hears_its_time_beside_the_solutions(name):
+    q = exercises.get(name)
+    facts = dict(q.check(*q.task.answers).facts)
+    said = facts["Predicted for NVIDIA H200 SXM"]
+    assert facts["Beside it"] == f"the solution: {said.partition(' for ')[0]}"
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+def test_the_solutions_time_that_09_1_states_is_the_predicted_one():
+    q = exercises.get("09.1")
+    verdict = q.check(*q.task.answers)
+    stated = dict(verdict.facts)["The solution"]
+    assert stated == timed.ms(verdict.details["seconds"])
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
 @pytest.mark.parametrize("label", ["rows of A as they lie", "B by cp.async"])
 def test_right_answers_in_other_styles_keep_the_limit(label):
     answers = importlib.import_module("tests.course.ch06_register_tiles.answers_q2")
