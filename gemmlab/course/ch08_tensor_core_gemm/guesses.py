@@ -57,8 +57,8 @@ def sectors() -> Answer:
         {
             32 * BYTES // 32: "You let the lanes load neighbours; four of them share a row.",
             of_b: "That is a load of B, whose eight columns are neighbours in a row.",
-            2
-            * found: "You counted all rows of the fragment; this load has its upper half, rows 0 to 7.",
+            2 * found: "You counted all rows of the fragment; this load has its upper half, rows "
+            "0 to 7.",
             32: "You counted lanes; four lanes of a row share a sector.",
             1: "You counted the request; it asks for several sectors.",
         },
@@ -119,8 +119,8 @@ def faster() -> Answer:
     return Answer(
         shared / swizzled,
         f"Loads of fragments take {fewer:.1f} times fewer wavefronts. But the pipe also passes the "
-        f"copies, which have not changed, so its time falls {bound:.1f} times. And the warps wait "
-        "for the copies longer than the pipe is busy with them.",
+        f"copies, which have not changed, so its time falls {bound:.1f} times. And neither kernel "
+        "keeps the pipe busy all the time.",
         {
             8: "You took the loads of rows of 64 elements for all; A's rows have 32 here.",
             fewer: "You counted the loads of fragments alone; the pipe has other work as well.",

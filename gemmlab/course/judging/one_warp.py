@@ -114,9 +114,9 @@ def _tried(
         a, b, c = launch.arguments
         found = trial.hazard(report, case)
         if found:
-            return replace(found, diagnosis=_of_hazard(found))
+            return replace(found, diagnosis=of_hazard(found))
         found = trial.different("C", product(a, b), c, case)
-        if found and np.abs(a).max() > max(USUAL) and (nearly := _rounded(a, b, c)):
+        if found and np.abs(a).max() > max(USUAL) and (nearly := rounded(a, b, c)):
             return replace(found, diagnosis=nearly)
         if found:
             return replace(found, diagnosis=asked.why(a, b, c))
@@ -128,7 +128,7 @@ def _tried(
     return None
 
 
-def _rounded(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
+def rounded(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> str:
     """The diagnosis of a result that only lacks fractions or bits; empty where it is another."""
     whole_a, whole_b = np.trunc(a), np.trunc(b)
     for x, y in ((whole_a, b), (a, whole_b), (whole_a, whole_b)):
@@ -167,7 +167,7 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
-def _of_hazard(found: Finding) -> str:
+def of_hazard(found: Finding) -> str:
     """The diagnosis of a hazard that has a meaning of its own here."""
     if found.details["ops"] == ("write", "write"):
         return "two-writers"

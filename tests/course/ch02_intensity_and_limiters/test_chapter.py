@@ -58,6 +58,36 @@ def near(number, other, within=0.005):
 # ---------------------------------------------------------------------------------------- the hook
 
 
+def test_the_third_pair():
+    one, other = library(1024, 1024, 1024), library(4096, 4096, 64)
+    near(other.problem.bytes / one.problem.bytes, 5.5)
+    near(100 * (other.seconds / one.seconds - 1), 12, within=0.03)
+
+
+def test_a_slope_is_no_forecast():
+    vector = library(*VECTOR)
+    near(1e6 * vector.seconds, 32.9)
+    near(1e6 * predict(vector.problem, GPU).times["dram"], 14.0)
+
+
+def test_a_copy_and_what_layer_normalization_does():
+    near(GPU.dram_copy_bandwidth / 1e12, 4.23, within=0.001)
+    near(100 * GPU.dram_copy_bandwidth / GPU.dram_bandwidth, 88)
+    near(OPERATIONS["layer normalization"].intensity * 2 * 2, 7, within=0.01)
+
+
+def test_shared_memory_passes_seventeen_times_what_l1_does():
+    of_tiled, of_naive = at_4096(kernels.tiled)[1], at_4096(kernels.naive)[1]
+    near(of_tiled["l1"] / of_tiled["shared"], 17, within=0.01)
+    near(of_naive["l2"], of_tiled["l2"])
+
+
+def test_two_clocks_are_longer_than_what_was_recorded():
+    for name, each in (("dram_read_32", 4), ("dram_read_64", 8)):
+        seen, found = streams(name, each)
+        assert 1 < max(found.values()) / seen < 1.05, (name, seen, found)
+
+
 def test_the_hook():
     assert round(library(*CUBE).seconds * 1e6) == 343
     near(library(*CUBE).seconds, library(*WIDE).seconds, 1.5e-3)

@@ -192,13 +192,56 @@ def test_in_tf32_the_marks_lie_on_the_line_after_the_first_full_wave():
     assert found[1536].seconds > 1.15 * least("tf32", 1536)
 
 
-def test_the_clock_rises_in_tf32_where_a_tail_begins():
-    full, tail = (library("tf32")[n].provenance for n in (1536, 1544))
-    assert full["throttle"] == "power cap"
-    assert float(full["sm_clock_hz"]) < 0.9 * float(tail["sm_clock_hz"])
-    assert {m.provenance["throttle"] for n, m in library("float32").items() if n == 1536} == {
-        "none"
-    }
+def test_the_clock_alone_does_not_explain_tf32():
+    full, tail, later = (library("tf32")[n] for n in (1536, 1544, 2304))
+    clocks = [float(m.provenance["sm_clock_hz"]) for m in (full, tail, later)]
+    assert [round(clock / 1e9, 2) for clock in clocks] == [1.67, 1.94, 1.70]
+    assert later.seconds <= tail.seconds
+
+
+def test_steps_in_microseconds_and_those_of_float16():
+    def largest(dtype, size):
+        found = library(dtype)
+        return max(pairwise(n for n in sorted(found) if n >= 1000), key=lambda ab: size(found, *ab))
+
+    def longer(found, a, b):
+        return found[b].seconds - found[a].seconds
+
+    def share(found, a, b):
+        return found[b].seconds / found[a].seconds - 1
+
+    assert largest("float32", longer) == (6144, 6152)
+    assert round(1e6 * longer(library("float32"), 6144, 6152)) == 331
+    assert largest("float16", share) == (2304, 2368)
+    assert int(100 * share(library("float16"), 2304, 2368)) == 25
+
+
+def test_half_of_the_loads_are_not_twice_the_speed():
+    filled = Gemm(8448, 2048, 4096)
+    speeds = {}
+    for t in (MIDDLE, SMALL):
+        (m,) = (m for m in series(OURS, "n", tiling=t, m=8448, k=4096) if m.problem == filled)
+        speeds[t] = m.flops_per_second / 1e12
+    assert round(speeds[MIDDLE], 1) == 45.5
+    assert round(speeds[SMALL], 1) == 45.3
+
+
+def test_an_eighth_of_the_large_tile_lies_in_c():
+    record = records.find(OURS, Gemm(64, 64, 8192))
+    assert record.tiling.block[:2] == (128, 256)
+    assert 64 * 64 / (128 * 256) == 1 / 8
+    bound = float(in_tiles(record.problem, GPU, (64, 64), 1).seconds)
+    assert round(record.seconds / bound) == 10
+    assert round(1e6 * GPU.launch_interval, 1) == 1.5
+
+
+def test_odd_sizes_cost_where_an_odd_k_does_not():
+    for odd, even, loss in ((4095, 4096, 8), (1023, 1024, 11)):
+        speeds = [
+            max(records.find(OURS, Gemm(n, n, n), t).flops_per_second for t in OURS.tilings)
+            for n in (odd, even)
+        ]
+        assert round(100 * (1 - speeds[0] / speeds[1])) == loss
 
 
 def test_in_tf32_1544_columns_take_as_long_as_2304():

@@ -299,7 +299,8 @@ WRONG = {
         "a store is free", "stored-twice", (RESULT, f"{RESULT}\n            {RESULT}")
     ),
     "twice": of(
-        "more products do no harm", "multiplied-twice", (MMA, f"d = {MMA[4:]}\n                {MMA}")
+        "more products do no harm", "multiplied-twice",
+        (MMA, f"d = {MMA[4:]}\n                {MMA}"),
     ),
     "whole numbers": of(
         "c is a whole number", "whole-numbers-only", (RESULT, "C[i, j] = int(c[x])")

@@ -213,6 +213,8 @@ def test_what_the_rungs_wait_for():
     assert 6 * swizzled.used["tensor"] == pytest.approx(1 / 3, abs=0.01)
     assert 0.52 < 6 * ring.used["tensor"] < 0.58
     assert next(iter(swizzled.empty)) == "lsu"
+    for reason in ("scoreboard", "barrier"):  # a result, or a barrier: "less than a tenth"
+        assert swizzled.empty.get(reason, 0) < 0.1
     assert 0.62 < shared.empty["lsu"] < 2 / 3
     assert ring.empty.get("scoreboard", 0) < 0.01  # "hardly one waits for a *result*"
 
