@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gemmlab.compiled.sass import compiling
 from gemmlab.compiled.sass.listing import BYTES, Listing
-from gemmlab.here.tools import run
+from gemmlab.here.driver import run
 
 TARGET = "sm_90"
 ENTRY = ".entry microbenchmark"

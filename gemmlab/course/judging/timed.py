@@ -168,8 +168,7 @@ def _of_launches(
             yield kernel
             return
         try:
-            from gemmlab.compiled.forecast.kernel import predict_time
-            from gemmlab.compiled.forecast.words import sentence
+            from gemmlab.compiled.forecast.kernel import predict_time, sentence
 
             found = predict_time(
                 kernel, launch.grid, launch.block, *launch.arguments, device=device
