@@ -14,7 +14,7 @@ from gemmlab.course.judging import timed
 from gemmlab.course.judging.apart import Ended, NotJudged, copies
 from gemmlab.course.judging.verdict import Finding
 
-TIMED = ("04.2", "04.4", "04.5", "06.1", "06.2", "09.1")
+TIMED = ("04.2", "04.4", "04.5", "05.1", "06.1", "06.2", "09.1")
 PASSED = Finding("passed", (("Values", "right"),))
 
 
@@ -44,7 +44,9 @@ def test_a_right_answer_hears_its_time(name):
 
 @pytest.mark.ptxas
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["09.3", "10.1", "10.3"])
+@pytest.mark.parametrize(
+    "name", ["02.1", "02.3", "05.3", "08.1", "08.3", "08.5", "09.3", "10.1", "10.3"]
+)
 def test_a_right_answer_hears_its_time_beside_the_solutions(name):
     q = exercises.get(name)
     facts = dict(q.check(*q.task.answers).facts)
