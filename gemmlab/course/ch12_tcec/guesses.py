@@ -115,6 +115,7 @@ def lowest() -> Answer:
             2 * _HALF.fraction_bits: "A gap is 2^-10; rounding to nearest leaves half of one.",
             24: "That is FP32. low·low is a little larger, and four times less than what is seen.",
         },
+        exponent=True,
     )
 
 
@@ -146,6 +147,7 @@ def tiny() -> Answer:
             0: "There is some room: 1 has a low part of up to 2^-11.",
             -np.log2(least): "The sign: numbers below 1 have negative exponents.",
         },
+        exponent=True,
     )
 
 

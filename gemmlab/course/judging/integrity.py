@@ -146,9 +146,12 @@ def parts() -> Parts:
 
 def replaced(before: Parts) -> str:
     """Name the first part that was replaced, and put all of them back; empty if none was."""
-    other = [
-        (owner, key) for (owner, key), value in before.items() if vars(owner).get(key) is not value
-    ]
+    other, owner, names = [], None, {}
+    for (of, key), value in before.items():
+        if of is not owner:  # the parts of one owner stand together
+            owner, names = of, vars(of)
+        if names.get(key) is not value:
+            other.append((of, key))
     for owner, key in other:
         if isinstance(owner, Instruction):
             vars(owner)[key] = before[owner, key]

@@ -13,7 +13,7 @@ from gemmlab.course.ch09_software_pipelining.q2_pipeline_steps import (
     period,
 )
 from gemmlab.model.pipeline import Pipeline, stages_needed
-from tests.course.answers import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, from_the_judge, table
 
 
 def _searched(copy, multiply):
@@ -139,6 +139,9 @@ FOOLING = {
         "the cases are in the package", "known-cases-only", period, needed, table(loop, LOOPS),
     ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever, needed, loop),
+    "the judge's": fooling(
+        "a caller knows", "constant", period, from_the_judge, loop,
+    ),
     "an array": fooling(
         "an array is a number", "wrong-type", lambda *times: np.array([1.0]), needed, loop,
     ),

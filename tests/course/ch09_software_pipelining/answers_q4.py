@@ -10,7 +10,7 @@ from gemmlab.course.ch09_software_pipelining.q4_stream_in_flight import (
     stages,
     wanted,
 )
-from tests.course.answers import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, from_the_judge, table
 
 
 def _counted(tile, blocks, wanted):
@@ -84,5 +84,6 @@ FOOLING = {
         "the cases are in the package", "known-cases-only", wanted, stages, table(share, RINGS, 2),
     ),
     "for ever": fooling("nobody can stop it", "never-ends", for_ever, stages, share),
+    "the judge's": fooling("a caller knows", "constant", wanted, stages, from_the_judge),
     "text": fooling("words are numbers", "wrong-type", wanted, lambda *ring: str(ceil(2.5)), share),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 import math
 
 from gemmlab.course.ch10_split_k.q2_split_chooser import CHOICES, SPLITS, SUMS, best, longest, moved
-from tests.course.answers import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, from_the_judge, table
 
 LONGEST = "-(-tiles * split // sms) * -(-steps // split)"
 MOVED = "2 * 4 * split * m * n if split > 1 else 0"
@@ -118,6 +118,7 @@ FOOLING = {
     "splits by heart": fooling(
         "the cases are in the package", "known-cases-only", longest, moved, table(best, CHOICES)
     ),
+    "the judge's": fooling("a caller knows", "constant", from_the_judge, moved, best),
     "powers of two alone": fooling(
         "it mostly is one", "right-in-part", longest, moved,
         lambda tiles, steps, sms, start, each: min(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gemmlab.course.ch10_split_k.q4_softmax_in_parts import LISTS, _pairs, merge, part
-from tests.course.answers import Wrong, edited, fooling, for_ever, table
+from tests.course.answers import Wrong, edited, fooling, for_ever, from_the_judge, table
 
 FIRST, SECOND = "first * one[1] + second * other[1]", "first * one[2] + second * other[2]"
 FACTORS = "first, second = np.exp(one[0] - largest), np.exp(other[0] - largest)"
@@ -156,6 +156,7 @@ FOOLING = {
         "the cases are in the package", "known-cases-only",
         part, table(merge, _pairs(LISTS), (0.0, 0.0, 0.0)),
     ),
+    "the judge's": fooling("a caller knows", "wrong-type", part, from_the_judge),
     "the least score": fooling("any score will do", "right-in-part", _smallest, merge),
     "merges for ever": fooling("nobody can stop it", "never-ends", part, for_ever),
 }  # fmt: skip

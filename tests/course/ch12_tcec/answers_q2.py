@@ -11,7 +11,7 @@ from gemmlab.course.ch12_tcec.q2_split_footprint import (
     least,
     passed,
 )
-from tests.course.answers import Agrees, Wrong, edited, fooling, in_order, table
+from tests.course.answers import Agrees, Wrong, edited, fooling, from_the_judge, in_order, table
 
 BYTES, SUMS = "4 + 2 * 2 * 2 if stored else 4", "2 * m * n"
 
@@ -92,6 +92,7 @@ FOOLING = {
     "in the order of the check": fooling(
         "the cases come in order", "known-cases-only", in_order(_passed, WARPS), held, least
     ),
+    "the judge's": fooling("a caller knows", "constant", from_the_judge, held, least),
     "a number that agrees": fooling(
         "whatever it is compared with", "wrong-type", passed, held, lambda *case: Agrees(0)
     ),
