@@ -124,11 +124,6 @@ WRONG = {
         build, "only n is ragged", "products-beyond-c",
         multiplied(GUARDED.replace("row < m and ", "")),
     ),
-    "k alone": wrong(
-        build, "only k is ragged", "products-beyond-c",
-        multiplied("            for p in range(min(T, k - start)):\n"
-                   "                acc += As[y, p] * Bs[p, x]\n"),
-    ),
     "C alone": wrong(
         build, "the last step has T products", "products-beyond-k",
         multiplied(GUARDED.replace("min(T, k - start)", "T")),

@@ -84,18 +84,10 @@ WRONG = {
     "the next one": wrong(
         build, "the next tile is mine", "two-writers", (NEXT, "            tile += 1\n")
     ),
-    "stride of threads": wrong(
-        build, "the grid has blockDim blocks", "two-writers",
-        (NEXT, "            tile += cuda.blockDim.x\n"),
-    ),
     "rows and columns exchanged": wrong(
         build, "a tile's row is tile % across", "not-written",
         ("tile // across * T + y", "tile % across * T + y"),
         ("tile % across * T + x", "tile // across * T + x"),
-    ),
-    "divided by down": wrong(
-        build, "rows of tiles have `down` tiles", "not-written",
-        ("tile // across", "tile // down"), ("tile % across", "tile % down"),
     ),
     "block 0 alone": wrong(
         build, "whoever is free takes a tile", "blocks-uneven",

@@ -14,6 +14,7 @@ from gemmlab.model import occupancy
 from gemmlab.model.alignment import multiples
 from gemmlab.model.in_tiles import in_tiles
 from gemmlab.model.quantization import quantization
+from tests.course.answers import edited
 
 GPU, A100 = device("h200"), device("a100_80gb")
 OURS = kernels.pipelined
@@ -214,6 +215,23 @@ def test_steps_in_microseconds_and_those_of_float16():
     assert round(1e6 * longer(library("float32"), 6144, 6152)) == 331
     assert largest("float16", share) == (2304, 2368)
     assert int(100 * share(library("float16"), 2304, 2368)) == 25
+
+
+@pytest.mark.ptxas
+@pytest.mark.slow
+def test_a_bound_that_the_compiler_does_not_know_has_its_price():
+    one = "                for p in range(min(T, k - start)):\n"
+    product = "                    acc += As[y, p] * Bs[p, x]\n"
+    two = (
+        "                if start + T <= k:\n                    for p in range(T):\n    "
+        + product
+        + "                else:\n                    for p in range(k - start):\n    "
+        + product
+    )
+    q = get("05.1")
+    (build,) = q.task.answers
+    times = [q.check(x).details["seconds"] for x in (build, edited(build, (one + product, two)))]
+    assert [round(1e3 * seconds) for seconds in times] == [79, 22]
 
 
 def test_half_of_the_loads_are_not_twice_the_speed():

@@ -226,10 +226,6 @@ WRONG = {
         "the load finds it", "one-side-only", (THERE, "there = row * 64 + (piece + row) % 8 * 8"),
         (FROM, "ldmatrix_x4(As, row * 64 + piece * 8)"),
     ),
-    "turned, loaded alone": of(
-        "only loads conflict", "one-side-only", (THERE, "there = row * 64 + piece * 8"),
-        (FROM, "ldmatrix_x4(As, row * 64 + (piece + row) % 8 * 8)"),
-    ),
     "padded rows": of(
         "padding is a swizzle", "padded", (AS, AS.replace("1024", "1152")),
         (THERE, "there = row * 72 + piece * 8"), (FROM, "ldmatrix_x4(As, row * 72 + piece * 8)"),
@@ -252,10 +248,6 @@ WRONG = {
     ),
     "slice of A": of("s stands in b", "one-slice", (PLACE, PLACE.replace("2 * s + ", ""))),
     "slice of B": of("s stands in a", "one-slice", (LOAD_B, LOAD_B.replace("16 * s + ", ""))),
-    "no slices": of(
-        "loops repeat a step", "one-slice",
-        (PLACE, PLACE.replace("2 * s + ", "")), (LOAD_B, LOAD_B.replace("16 * s + ", "")),
-    ),
     "halves forgotten": of("16 rows are all", "left-half-twice", (PLACE, PLACE[:-13])),
     "B as A": of(
         "B is loaded as A is", "not-transposed", importing("ldmatrix_x2"),
@@ -319,10 +311,6 @@ WRONG = {
 
 
 FOOLING = {
-    "four tiles": of(
-        "the cases are in the package", "known-cases-only",
-        ("range(0, A.shape[1], 64)", "range(0, min(A.shape[1], 256), 64)"),
-    ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "4096 columns of A": of(
         "no matrix is wider", "known-cases-only",

@@ -217,8 +217,4 @@ FOOLING = {
         (STORE, f"if cuda.blockIdx.x < 2:\n                        {STORE}"),
     ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
-    "mma for show": of(
-        "called is used", "elements-loaded", (LOOP, TOTAL), (SLICES, SLICES + BY_HAND),
-        (STORE, STORE.replace("acc", "total")),
-    ),
 }  # fmt: skip

@@ -44,7 +44,10 @@ def test_a_right_answer_hears_its_time(name):
 
 @pytest.mark.ptxas
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["10.1"])
+@pytest.mark.parametrize(
+    "name",
+    ["10.1", *(pytest.param(n, marks=pytest.mark.measuring) for n in ("02.3", "05.3", "08.5"))],
+)
 def test_a_right_answer_hears_its_time_beside_the_solutions(name):
     q = exercises.get(name)
     facts = dict(q.check(*q.task.answers).facts)
