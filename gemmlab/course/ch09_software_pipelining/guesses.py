@@ -106,8 +106,8 @@ def gain() -> Answer:
         {
             round(100 / (1 - idle) - 100): "That is for a block that has an SM to itself. Two "
             "share it, and one can multiply while the other waits.",
-            33: "That is the ladder's number. There *pipelined* has a tile of 128×256, and the "
-            "larger tile gains, too.",
+            33: "That is the ladder's number. There *pipelined* has a tile of 128×256, and its "
+            "size gains, too.",
             0: "Two blocks on an SM hide a part of each other's waits, but not all.",
         },
         within=0.15,

@@ -321,7 +321,8 @@ def _pattern_of_runs(runs: list[Run]) -> str:
         not run.edges.all() for run in failing
     ):
         return "edges-only"
-    if right and min(run.steps for run in failing) > max(run.steps for run in right):
+    known = max((run.steps for run in right), default=0)
+    if 1 < known < min(run.steps for run in failing):  # of one step nothing follows
         return "late-steps"
     if all(run.ragged_k for run in failing) and not all(run.ragged_k for run in right):
         return "ragged-k"

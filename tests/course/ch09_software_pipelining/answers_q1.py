@@ -293,13 +293,13 @@ WRONG = {
         (" if row < m and after + x < k else float32(0)\n", "\n"),
     ),
     "the same tile again": wrong(
-        build, "start is where to fetch", "late-steps", ("after = start + T", "after = start"),
+        build, "start is where to fetch", "right-in-part", ("after = start + T", "after = start"),
     ),
     "never the other tile": wrong(
         build, "tile 0 is the present one", "barrier-after-reading", ("now = 1 - now", "now = 0"),
     ),
     "one tile ahead too far": wrong(
-        build, "one tile ahead is two steps on", "late-steps",
+        build, "one tile ahead is two steps on", "right-in-part",
         ("after = start + T", "after = start + 2 * T"),
     ),
     "the first element again": wrong(

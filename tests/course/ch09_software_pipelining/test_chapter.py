@@ -83,7 +83,7 @@ def test_shared_memory_sets_the_time_of_a_product():
 def test_the_time_of_exercise_1_beside_the_rungs():
     text = " ".join(SOURCE["ahead-look"].split())
     assert f"predicted {timed.ms(copies_ahead.SOLUTION)} at" in text
-    assert f"takes {1e3 * copies_ahead.BESIDE.seconds:.3g} (recorded)" in text
+    assert f"takes {1e3 * copies_ahead.BESIDE.seconds:.3g} ms (recorded)" in text
 
 
 def test_a_loop_that_ends_within_a_turn_is_shorter_than_by_the_formula():

@@ -79,7 +79,7 @@ WRONG = {
         build, "the sums go to one place", "two-writers", ("W[part, row, col]", "W[0, row, col]"),
     ),
     "elements, not steps": wrong(
-        build, "begin and end are elements", "late-steps",
+        build, "begin and end are elements", "right-in-part",
         ("range(begin * T, end * T, T)", "range(begin, end, T)"),
     ),
     "between steps": wrong(
