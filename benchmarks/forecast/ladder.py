@@ -50,6 +50,7 @@ def held_out_cases(on: str, which: str = "held_out") -> list[Case]:
     return [Case(p.kernel.name, p.problem, p.tiling) for p in points if not p.skip]
 
 
+@cache
 def families_cases(on: str, which: str = "held_out_families") -> list[Case]:
     """A held-out set of other families."""
     points = held_out_families.plan(device(on), [which])

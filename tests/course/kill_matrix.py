@@ -78,11 +78,24 @@ def skeleton(name):
 
 
 def marked(name, label):
-    """An answer's place, for tests of those that the machine's tools can judge."""
+    """An answer's place, for tests of those that the machine's tools can judge.
+
+    Everybody's tests have one wrong answer for each diagnosis of an exercise, and CI all others.
+    """
     wrong = rejected(name).get(label)
     compiled = wrong is not None and wrong.diagnosis in COMPILED
     marks = [pytest.mark.ptxas, pytest.mark.slow] if compiled else []
+    marks += [pytest.mark.measuring] if label in further(name) else []
     return pytest.param(name, label, marks=marks, id=f"{name}-{label}")
+
+
+@cache
+def further(name):
+    """Rejected answers to an exercise whose diagnosis an answer before them gets, too."""
+    first = {}
+    for label, wrong in rejected(name).items():
+        first.setdefault((wrong.diagnosis, label in answers(name).FOOLING), label)
+    return rejected(name).keys() - first.values()
 
 
 def places(names, kind):

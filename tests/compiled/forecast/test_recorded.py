@@ -84,7 +84,7 @@ MADE_HERE = [kernel for kernel in recorded.RUNGS if made_here(kernel)]
     [
         *((kernel, (kernel.default,)) for kernel in MADE_HERE),
         *(
-            pytest.param(kernel, kernel.tilings, marks=pytest.mark.measuring)
+            pytest.param(kernel, kernel.tilings[1::3], marks=pytest.mark.measuring)
             for kernel in MADE_HERE
             if kernel.tilings
         ),

@@ -14,7 +14,8 @@ from gemmlab.course.judging import timed
 from gemmlab.course.judging.apart import Ended, NotJudged, copies
 from gemmlab.course.judging.verdict import Finding
 
-TIMED = ("04.5", "06.2", "09.1")  # beside a bound, a limit, and a record
+# Beside a limit, a record and a bound.
+TIMED = ("06.2", "09.1", pytest.param("04.5", marks=pytest.mark.measuring))
 PASSED = Finding("passed", (("Values", "right"),))
 
 
@@ -66,7 +67,9 @@ def test_the_solutions_time_that_09_1_states_is_the_predicted_one():
 
 @pytest.mark.ptxas
 @pytest.mark.slow
-@pytest.mark.parametrize("label", ["rows of A as they lie", "B by cp.async"])
+@pytest.mark.parametrize(
+    "label", ["B by cp.async", pytest.param("rows of A as they lie", marks=pytest.mark.measuring)]
+)
 def test_right_answers_in_other_styles_keep_the_limit(label):
     answers = importlib.import_module("tests.course.ch06_register_tiles.answers_q2")
     verdict = exercises.get("06.2").check(*answers.RIGHT[label])
