@@ -245,7 +245,8 @@ def test_mutants_of_the_sums_are_found(monkeypatch):
     few_rows = gemm((9, 64, 192), layout="nt", alpha=2, beta=1), replace(SMALL, split=3)
     check(wgmma_split_k, *few_rows)
     for wrong in OF_SUMS.values():
-        monkeypatch.setattr(module, "adding", changed("shared.workspace_matrices", *wrong).adding)
+        adding = changed("shared.workspace_matrices", *wrong).adding
+        monkeypatch.setattr(module.workspace_matrices, "adding", adding)
         with pytest.raises((AssertionError, HazardError)):
             check(wgmma_split_k, *few_rows)
 

@@ -139,7 +139,8 @@ def hazard(report: Report, case: str) -> Finding | None:
         before, after = first.ops
         both_write = "two-writers" if before == after else "barrier-after-reading"
         diagnosis = "barrier-before-reading" if before == "read" else both_write
-    if stores_to_input(first):
+    *inputs, _ = (a.arg for a in report.source.tree.args.args)
+    if inputs and stores_to_input(first, inputs):
         diagnosis = "inputs-changed"
     facts = (
         (FAILING, case),

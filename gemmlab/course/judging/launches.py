@@ -55,11 +55,12 @@ def fault(report: Report) -> Hazard | Note | None:
     return next(iter(report.hazards), None) or next(same, None)
 
 
-def stores_to_input(found: Hazard | Note) -> bool:
-    """Whether threads clash at an element of A or B, which a kernel may only read."""
+def stores_to_input(found: Hazard | Note, inputs: Sequence[str] = ("A", "B")) -> bool:
+    """Whether threads clash at an element of an array that a kernel may only read."""
     if isinstance(found, Note):
-        return found.kind == "same-value" and bool(re.search(r"\b[AB]\[", found.message))
-    return found.kind == "global-race" and found.array in ("A", "B")
+        names = "|".join(map(re.escape, inputs))
+        return found.kind == "same-value" and bool(re.search(rf"\b({names})\[", found.message))
+    return found.kind == "global-race" and found.array in inputs
 
 
 def threads_of(found: Hazard | Note) -> tuple[Dim3, ...]:
