@@ -47,16 +47,15 @@ class NotJudged(BaseException):
         self.where = where
 
 
-def apart(work: Callable[[], Iterator[Any]], seconds: float | None = None) -> Iterator[Any]:
+def apart(work: Callable[[], Iterator[Any]], seconds: float = SECONDS) -> Iterator[Any]:
     """Yield what `work` yields in a copy of this process, and an `Ended` where it was cut short.
 
-    seconds : from one result to the next, of the processor, `SECONDS` if nothing is said; a copy
-        that waits has as many
+    seconds : from one result to the next, of the processor; a copy that waits has as many
     Raises NotJudged where the clock on the wall had to end it.
     """
     if not copies():
         return work()
-    return _of_a_copy(work, SECONDS if seconds is None else seconds)
+    return _of_a_copy(work, seconds)
 
 
 @cache

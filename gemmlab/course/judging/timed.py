@@ -79,13 +79,10 @@ def judge(
     device = load_device(RECORDED)
     problem = replace(small.problem, m=SIDE, n=SIDE, k=SIDE)
     work = partial(_time, build, small.tile, tiling(small.tile), problem, device)
-    item, *_ = apart(work, SECONDS)
-    if guard.ended(item):
-        raise NotJudged(f"compiling it and predicting its time: {item.what}", item.where)
-    if isinstance(item, str):
-        return _left_out(found, item)
-    if isinstance(item, Finding):
-        return item
+    times = _predicted(found, work)
+    if isinstance(times, Finding):
+        return times
+    (item,) = times
     facts = (
         (
             f"Predicted for {device.title}",
@@ -136,16 +133,10 @@ def beside(found: Finding, build: Callable, solution: Callable, example: Example
     if lacking():
         return _left_out(found, lacking())
     device = load_device(RECORDED)
-    items: list[Time] = []
-    for item in apart(partial(_of_launches, [build, solution], example, device), SECONDS):
-        if guard.ended(item):
-            raise NotJudged(f"compiling it and predicting its time: {item.what}", item.where)
-        if isinstance(item, str):
-            return _left_out(found, item)
-        if isinstance(item, Finding):
-            return item
-        items.append(item)
-    yours, mine = items
+    times = _predicted(found, partial(_of_launches, [build, solution], example, device))
+    if isinstance(times, Finding):
+        return times
+    yours, mine = times
     facts = (
         (f"Predicted for {device.title}", f"{duration(yours.seconds)} for {example.what}"),
         ("Beside it", f"the solution: {duration(mine.seconds)}"),
@@ -154,6 +145,22 @@ def beside(found: Finding, build: Callable, solution: Callable, example: Example
     details = {**found.details, "seconds": yours.seconds}
     possible = yours.seconds >= example.least
     return Finding("passed" if possible else "work-left-out", found.facts + facts, details)
+
+
+def _predicted(
+    found: Finding, work: Callable[[], Iterator[Time | Finding | str]]
+) -> list[Time] | Finding:
+    """The times that `work` yields in a process of its own, or what is found instead of them."""
+    times: list[Time] = []
+    for item in apart(work, SECONDS):
+        if guard.ended(item):
+            raise NotJudged(f"compiling it and predicting its time: {item.what}", item.where)
+        if isinstance(item, str):
+            return _left_out(found, item)
+        if isinstance(item, Finding):
+            return item
+        times.append(item)
+    return times
 
 
 def _of_launches(

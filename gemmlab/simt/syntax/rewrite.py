@@ -301,7 +301,8 @@ def rewrite(function: Callable, source: Source, translate: Callable[[Any], Any])
     code = compile(tree, source.file, "exec")
     outside = {path: _kind(value) for path, value in rewriter.outside.items()}
     made = Rewritten(source, tree, code, rewriter.constants, outside, rewriter.paths)
-    if not rewriter.defaults and not any(map(_is_large, rewriter.outside.values())):
+    arrays = any(isinstance(value, np.ndarray) for value in rewriter.outside.values())
+    if not rewriter.defaults and not arrays:  # to keep one would keep its memory
         known.appendleft(made)
     return made
 
@@ -310,11 +311,6 @@ def rewrite(function: Callable, source: Source, translate: Callable[[Any], Any])
 def _of_one_text(file: str, lines: tuple[str, ...], place: tuple) -> deque[Rewritten]:
     """The last forms of functions with one text, which a kernel has that is built again."""
     return deque(maxlen=8)
-
-
-def _is_large(value: Any) -> bool:
-    """Whether to keep a value would keep the memory of an array."""
-    return isinstance(value, np.ndarray)
 
 
 def _locate(node: ast.AST, place: tuple) -> None:
