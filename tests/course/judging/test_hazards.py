@@ -3,10 +3,12 @@
 import inspect
 import itertools
 
+import numpy as np
 import pytest
 from numpy import float32
 
 from gemmlab import cuda, exercises
+from gemmlab.course.judging import arrays_on_trial
 from gemmlab.course.judging.diagnoses import about
 from tests.course.answers import cell
 
@@ -50,3 +52,14 @@ def test_every_kind_of_hazard_gets_a_verdict_that_explains_it(name, what):
     assert about(verdict.diagnosis, verdict.details, q.task.diagnoses).cause in verdict.message
     assert q.hint()
     assert q.hint()
+
+
+def test_a_missing_part_of_the_sums_is_not_called_rounding():
+    """Rounding goes up and down; the last columns of positive operands go down in all sums."""
+    rng = np.random.default_rng(1)
+    a, b = rng.choice((9.25, 11.5, 13.75), (16, 4160)), rng.choice((9.25, 11.5), (4160, 8))
+    short = a[:, :4096] @ b[:4096]
+    assert arrays_on_trial.rounded(a @ b, short.astype(np.float32)) == ""
+    assert arrays_on_trial.rounded(short, short * rng.choice((0.999, 1.001), short.shape)) == (
+        "low-precision"
+    )
