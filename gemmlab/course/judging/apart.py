@@ -1,8 +1,9 @@
 """Work in a process of its own: a copy of this one, that may hang, crash or spoil what it likes.
 
 The copy (`os.fork`) has everything that a notebook has defined, and what it does to it stays there.
-What comes back is what the work yields, pickled, through a pipe. Where a process cannot be copied,
-on Windows and in a browser, the work is done here: `guard` then stops it by its lines.
+What comes back is what the work yields, through a pipe, as `messages` of data. Where a process
+cannot be copied, on Windows and in a browser, the work is done here: `guard` then stops it by its
+lines.
 
 How long a copy may take is counted in seconds of the processor, of which a busy machine takes none
 away. A copy that waits uses none: it is looked at again and again, and ended once it was seen
@@ -15,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import pickle
 import selectors
 import signal
 import time
@@ -27,12 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging.copy_of_process import Copy, Ended, Frames, spent
+from gemmlab.course.judging import messages
+from gemmlab.course.judging.copy_of_process import CLOSED, Copy, Ended, Frames, end_started, spent
 
 SECONDS = 3.0  # of the processor, from one result to the next; what is judged takes milliseconds
 WALL = 600.0  # seconds by the clock on the wall, after which a copy is judged no more
 LOOK = 0.05  # seconds from one look at a silent copy to the next
 GRACE = 10.0  # seconds by the clock on the wall in which a copy may say where it is
+PART = 1 << 16  # bytes that are taken from the pipe at once, as many as it holds
 
 
 class NotJudged(BaseException):
@@ -88,10 +90,11 @@ def _of_a_copy(work: Callable[[], Iterator[Any]], seconds: float) -> Iterator[An
     os.close(writer)
     try:
         with os.fdopen(reader, "rb", buffering=0) as pipe:
-            kind, item = _result(pipe, child, seconds)
+            inbox = _Inbox(pipe)
+            kind, item = _result(inbox, child, seconds)
             while kind == "yielded":
                 yield item
-                kind, item = _result(pipe, child, seconds)
+                kind, item = _result(inbox, child, seconds)
     finally:
         status = _end(child)
     if kind == "cut off":
@@ -100,28 +103,28 @@ def _of_a_copy(work: Callable[[], Iterator[Any]], seconds: float) -> Iterator[An
         yield item
 
 
-def _result(pipe: io.RawIOBase, child: int, seconds: float) -> tuple[str, Any]:
+def _result(inbox: _Inbox, child: int, seconds: float) -> tuple[str, Any]:
     """The next message that is a result; "cut off" where the copy has ended without one."""
     patience = _Patience(child, seconds, WALL)
     try:
-        while (message := _next(pipe, patience)) is not None:
+        while (message := inbox.next(patience)) is not None:
             kind, item = message
-            if kind == "interrupted":
-                raise KeyboardInterrupt
             if kind != "printed":
                 return message
             print(item, end="", flush=True)
         while _is_running(child):  # a pipe closes a moment before its process ends
             time.sleep(LOOK)
             patience.spend()
+    except messages.UnreadableError as error:
+        return "done", Ended("error", str(error))
     except _AsleepError:
         if _is_running(child):
             what = "it was waiting for something that did not come"
-            return "done", Ended("time", what, _where(pipe, child))
+            return "done", Ended("time", what, _where(inbox, child))
     except _LateError:
         if _is_running(child):
             what = f"it had not ended after {WALL:g} s by the clock on the wall"
-            raise NotJudged(what, _where(pipe, child)) from None
+            raise NotJudged(what, _where(inbox, child)) from None
     return "cut off", None
 
 
@@ -152,25 +155,37 @@ class _Patience:
             raise _LateError
 
 
-def _next(pipe: io.RawIOBase, patience: _Patience) -> tuple[str, Any] | None:
-    """The next message; None if there comes no more."""
-    size = _read(pipe, 8, patience)
-    payload = size and _read(pipe, int.from_bytes(size, "little"), patience)
-    return pickle.loads(payload) if payload else None
+class _Inbox:
+    """The messages of a copy; what has come of one waits for the rest of it."""
 
+    def __init__(self, pipe: io.RawIOBase) -> None:
+        self.pipe, self.come = pipe, bytearray()
 
-def _read(pipe: io.RawIOBase, count: int, patience: _Patience) -> bytes | None:
-    data = b""
-    with selectors.DefaultSelector() as ready:
-        ready.register(pipe, selectors.EVENT_READ)
-        while len(data) < count:
-            while not ready.select(LOOK):
-                patience.spend()
-            part = pipe.read(count - len(data))
-            if not part:
-                return None
-            data += part
-    return data
+    def next(self, patience: _Patience) -> tuple[str, Any] | None:
+        """The next message; None if there comes no more; UnreadableError for what is none."""
+        if not self._has(8, patience):
+            return None
+        size = int.from_bytes(self.come[:8], "little")
+        if size > messages.MOST:
+            raise messages.UnreadableError(messages.too_long(size))
+        if not self._has(8 + size, patience):
+            return None
+        payload = bytes(self.come[8 : 8 + size])
+        del self.come[: 8 + size]
+        return messages.read(payload)
+
+    def _has(self, count: int, patience: _Patience) -> bool:
+        """Wait for so many bytes; whether they came."""
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.pipe, selectors.EVENT_READ)
+            while len(self.come) < count:
+                while not ready.select(LOOK):
+                    patience.spend()
+                part = self.pipe.read(max(count - len(self.come), PART))
+                if not part:
+                    return False
+                self.come += part
+        return True
 
 
 def _is_running(child: int) -> bool:
@@ -200,18 +215,20 @@ def _states(process: int | str) -> Iterator[str]:
             yield from _states(started)
 
 
-def _where(pipe: io.RawIOBase, child: int) -> Frames:
+def _where(inbox: _Inbox, child: int) -> Frames:
     """Ask the copy where it is; empty if it does not get round to saying so."""
     os.kill(child, signal.SIGUSR1)
     patience = _Patience(child, 5 * LOOK, GRACE)
-    with contextlib.suppress(_AsleepError, _LateError):
-        while (message := _next(pipe, patience)) is not None:
+    with contextlib.suppress(_AsleepError, _LateError, messages.UnreadableError):
+        while (message := inbox.next(patience)) is not None:
             if message[0] == "where":
                 return message[1]
     return ()
 
 
 def _end(child: int) -> int:
+    """End the copy, and whatever it has started; its exit status, negative for a signal."""
+    end_started(child)
     with contextlib.suppress(ProcessLookupError):
         if _is_running(child):
             os.kill(child, signal.SIGKILL)
@@ -219,6 +236,8 @@ def _end(child: int) -> int:
 
 
 def _ended(status: int, seconds: float) -> Ended:
+    if status == CLOSED:
+        return Ended("crash", "it closed a file that was not its own")
     if status >= 0:
         return Ended("exit", f"it ended the program, with status {status}")
     name = signal.Signals(-status).name

@@ -16,7 +16,6 @@ import io
 import logging
 import math
 import os
-import pickle
 import signal
 import sys
 import time
@@ -28,9 +27,13 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
+from gemmlab.course.judging import messages
+
 _COURSE = str(Path(__file__).resolve().parents[1])
 MEMORY = 1 << 30  # bytes, beyond those that this process has
 PRINTED = 2_000  # characters that are passed on
+CLOSED = 74  # the status of a copy that cannot write to its judge any more; EX_IOERR of sysexits.h
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 
 Frames = tuple[tuple[str, int], ...]
 
@@ -48,9 +51,44 @@ class Ended:
     where: Frames = ()
 
 
+def _open_files() -> set[int]:
+    """The descriptors that this process has, the notebook's files and sockets among them."""
+    try:
+        return set(map(int, os.listdir("/dev/fd")))
+    except OSError:
+        return set(range(256))
+
+
+def uninterrupted() -> bool:
+    """Whether this is a copy, which no keyboard interrupts: only an answer does that."""
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
 def spent(seconds: float, where: Frames = ()) -> Ended:
     """The end of work that used the processor for too long."""
     return Ended("time", f"it used more than {seconds:g} s of the processor", where)
+
+
+def end_started(process: int) -> None:
+    """End the processes that `process` has started, theirs too, and what is of its group.
+
+    Those of a group of their own are found by Linux's list of a process's children alone.
+    """
+    for started in _started(process):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(started, signal.SIGKILL)
+    if process != os.getpid():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process, signal.SIGKILL)
+
+
+def _started(process: int) -> Iterator[int]:
+    """The children of a process and theirs, the youngest first. Source: proc_pid_task(5)."""
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            for child in map(int, (thread / "children").read_text().split()):
+                yield from _started(child)
+                yield child
 
 
 class Copy:
@@ -77,27 +115,39 @@ class Copy:
                 self._allow()
             else:
                 self._send("done", None)
-        except KeyboardInterrupt:
-            self._send("interrupted", None)
         except BaseException as error:  # not the answer's, which `guard` catches
             self._send("done", Ended("error", "".join(traceback.format_exception_only(error))))
         finally:
+            end_started(self.pid)
             os._exit(0)
 
     def _send(self, kind: str, item: Any) -> None:
         if os.getpid() != self.pid:  # a copy of the copy, which an answer made
             os._exit(0)
-        payload = pickle.dumps((kind, item), protocol=5)
-        data = memoryview(len(payload).to_bytes(8, "little") + payload)
+        data = memoryview(messages.written(kind, item))
         self.sending = True
-        while data:
-            data = data[os.write(self.writer, data) :]
+        try:
+            while data:
+                data = data[os.write(self.writer, data) :]
+        except OSError:
+            end_started(self.pid)
+            os._exit(CLOSED)
         self.sending = False
 
     def _confine(self) -> None:
-        """Keep the copy from the notebook's files, terminal and signals, and within its memory."""
+        """Keep the copy from the notebook's files, terminal and signals, and within its memory.
+
+        It has a group of processes of its own, and what its children leave behind becomes its own
+        child, so that all of them can be found and ended with it.
+        """
+        os.setsid()
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
         gc.freeze()  # what the notebook owns is not this process's to finalise
         faulthandler.disable()
+        for file in _open_files() - {0, 1, 2, self.writer}:
+            with contextlib.suppress(OSError):
+                os.close(file)
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
@@ -207,7 +257,7 @@ class _Printed(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Take all of `text`, and pass on whole lines of what is within the allowance."""
-        part = str(text)[: self.left]
+        part = str(text)[: self.left].encode("utf-8", "replace").decode()  # half a character
         self.left -= len(part)
         self.waiting += part + ("" if self.left or not part else "\n… (and more)\n")
         if "\n" in self.waiting:

@@ -56,6 +56,11 @@ STOPPED = {
         "Which statement reaches below Python: ctypes, a raised recursion limit, a signal?",
         "NumPy and plain Python are enough for every exercise.",
     ),
+    "senseless": Diagnosis(
+        "The check cannot make sense of what came back from the process in which the code ran.",
+        "Does the code reach what is not its own: open files, the modules that check it?",
+        "NumPy and plain Python are enough for every exercise.",
+    ),
     "arguments-changed": Diagnosis(
         "The code changes something that it was given and may only read.",
         "Which statement writes into an array or a list that the caller owns?",

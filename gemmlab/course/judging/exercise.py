@@ -84,6 +84,8 @@ class Exercise:
                 found = found or self.task.judge(*answers)
             except NotJudged as busy:
                 return self._verdict(guard.not_judged(busy, guard.file_of(answers[0])))
+            except Exception as error:  # what came back has the form of a result and is none
+                found = Finding("senseless", (("Error", f"{type(error).__name__}: {error}"),))
         verdict = self._verdict(found)
         self.verdicts.append(verdict)
         return verdict

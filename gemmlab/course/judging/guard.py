@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.course.judging.apart import Ended, NotJudged, apart
+from gemmlab.course.judging.copy_of_process import uninterrupted
 from gemmlab.course.judging.integrity import copied, difference, plain
 from gemmlab.course.judging.verdict import Finding
 
@@ -37,7 +38,7 @@ def attempts(function: Callable, cases: Sequence[tuple]) -> list[Outcome]:
     """Call an answer with each of the `cases`, on copies, in a process of its own.
 
     Values come back as copies (`plain`). A call that ends the process is the last: there may be
-    fewer outcomes than cases. KeyboardInterrupt alone gets through.
+    fewer outcomes than cases.
     """
     found: list[Outcome] = []
     for item in apart(partial(_calls, function, cases)):
@@ -85,9 +86,9 @@ def call(function: Callable, *args: Any, lines: int = LINES) -> Outcome:
     sys.settrace(count)
     try:
         value = function(*args)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and not uninterrupted():
+            raise  # somebody's, at the keyboard
         sys.settrace(before)
         return Outcome(fault=fault(error, file_of(function)))
     finally:

@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,12 @@ class Unreadable:
         return array
 
 
-ELEMENTS = 1_000_000  # of an array or a list; what is judged has a few hundred
+ELEMENTS = 100_000  # of an array, or of all lists together; what is judged has a few hundred
+TEXT = 100_000  # characters of a text
+BITS = 14_000  # of a whole number: Python shows no more than 4,300 digits
 DEPTH = 8  # of lists in lists
-_SIMPLE = (type(None), type(...), bool, int, float, complex, str, Fraction)
+_SIMPLE = (type(None), type(...), bool, float, complex)
+_NUMBERS = {np.dtype(code).type for code in np.typecodes["AllInteger"] + "?efdgFDG"}
 
 
 @dataclass(frozen=True)
@@ -64,20 +68,34 @@ class Other:
         return self.text
 
 
-def plain(value: Any, depth: int = DEPTH) -> Any:
+def plain(value: Any) -> Any:
     """A copy of `value` made of numbers, texts, lists, tuples and arrays of numbers.
 
     Anything else is an `Other`: an object of a class of the answer's own may compare, count and
-    print as it likes.
+    print as it likes, and what is larger than any result keeps its judge busy.
     """
-    kind = type(value)
-    if kind in _SIMPLE or (isinstance(value, np.generic) and kind.__module__ == "numpy"):
-        return value
-    if kind in (tuple, list) and depth and len(value) <= ELEMENTS:
-        return kind(plain(v, depth - 1) for v in value)
-    if kind is np.ndarray and value.dtype.kind in "biufc" and value.size <= ELEMENTS:
-        return value.copy()
-    return Other(kind.__name__, short(value))
+    left = ELEMENTS
+
+    def copy(value: Any, depth: int) -> Any:
+        nonlocal left
+        kind = type(value)
+        if kind in _SIMPLE or kind in _NUMBERS:
+            return value
+        if kind is str and len(value) <= TEXT:
+            return value
+        if kind in (int, Fraction):
+            parts = value.numerator, value.denominator
+            if all(type(n) is int and n.bit_length() <= BITS for n in parts):
+                return value
+        if kind in (tuple, list) and depth and len(value) <= left:
+            left -= len(value)
+            return kind(copy(v, depth - 1) for v in value)
+        if kind is np.ndarray and value.dtype.kind in "biufc" and value.size <= left:
+            left -= value.size
+            return value.copy()
+        return Other(kind.__name__, short(value))
+
+    return copy(value, DEPTH)
 
 
 def copied(value: Any) -> Any:
@@ -122,7 +140,8 @@ def _of_arrays(name: str, before: np.ndarray, after: np.ndarray) -> str:
     return f"{name}[{', '.join(map(str, index))}] {values}"
 
 
-Parts = dict[tuple[Any, str], Any]  # (module or class, name) -> function or class
+# (module or class, names, functions and classes of these names)
+Parts = list[tuple[Any, tuple[str, ...], tuple[Any, ...]]]
 
 # What the simulator is made of and with.
 _ROOTS = ("gemmlab", "numpy", "builtins", "ast", "inspect", "linecache", "operator")
@@ -130,45 +149,47 @@ _ROOTS = ("gemmlab", "numpy", "builtins", "ast", "inspect", "linecache", "operat
 
 def parts() -> Parts:
     """The functions and classes of the modules that judge, and the methods of the course's own."""
-    return {
-        (owner, key): vars(owner)[key]
-        for owner, key in places(len(sys.modules))
-        if key in vars(owner)
-    }
+    return [
+        (owner, names, tuple(map(vars(owner).get, names)))
+        for owner, names in places(len(sys.modules))
+    ]
 
 
 @lru_cache(maxsize=1)
-def places(modules: int) -> list[tuple[Any, str]]:
-    """The names of all parts, which stay while so many modules are there.
+def places(modules: int) -> list[tuple[Any, tuple[str, ...]]]:
+    """The names of all parts by their owners, which stay while so many modules are there.
 
-    To find them takes longer than most launches do: each copy of this process has the list.
+    To find them takes longer than most launches do. `input` is not among them: a copy has its own.
     """
-    found: list[tuple[Any, str]] = []
+    found: list[tuple[Any, tuple[str, ...]]] = []
     for name, module in list(sys.modules.items()):
         if module is None or name.partition(".")[0] not in _ROOTS:
             continue
-        for key, value in list(vars(module).items()):
-            if not callable(value):
-                continue
-            found.append((module, key))
+        called = {k: v for k, v in vars(module).items() if callable(v) and v is not input}
+        found.append((module, tuple(called)))
+        for value in called.values():
             if isinstance(value, Instruction):
-                found += [(value, k) for k in vars(value)]
+                found.append((value, tuple(vars(value))))
             if inspect.isclass(value) and value.__module__ == name and name.startswith("gemmlab"):
-                found += [(value, k) for k, v in vars(value).items() if inspect.isroutine(v)]
+                methods = [key for key, v in vars(value).items() if inspect.isroutine(v)]
+                found.append((value, tuple(methods)))
     return found
 
 
 def replaced(before: Parts) -> str:
     """Name the first part that was replaced, and put all of them back; empty if none was."""
-    other, owner, names = [], None, {}
-    for (of, key), value in before.items():
-        if of is not owner:  # the parts of one owner stand together
-            owner, names = of, vars(of)
-        if names.get(key) is not value:
-            other.append((of, key))
-    for owner, key in other:
-        if isinstance(owner, Instruction):
-            vars(owner)[key] = before[owner, key]
-        else:
-            setattr(owner, key, before[owner, key])
-    return next((f"{getattr(owner, '__name__', owner)}.{key}" for owner, key in other), "")
+    first = ""
+    for owner, names, values in before:
+        now = vars(owner)
+        if all(map(is_, map(now.get, names), values)):
+            continue
+        for name, value in zip(names, values, strict=True):
+            forgotten = name not in now and "TASK" in now  # by a copy, see `copy_of_process`
+            if now.get(name) is value or forgotten:
+                continue
+            first = first or f"{getattr(owner, '__name__', owner)}.{name}"
+            if isinstance(owner, Instruction):
+                now[name] = value
+            else:
+                setattr(owner, name, value)
+    return first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -72,16 +71,22 @@ def launched(
     build: Callable, parameters: list[str], launches: Sequence[Launch]
 ) -> Iterator[Launched | Finding]:
     """Make each launch of the kernel that `build` returns, or say why it cannot be made."""
-    integrity.places(len(sys.modules))  # found once, here, and not in each copy
-    for item in apart(partial(here, build, parameters, launches), SECONDS):
+    before = integrity.parts()  # a copy would have to touch each of them once more
+    for item in apart(partial(here, build, parameters, launches, before), SECONDS):
         yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
 
 
 def here(
-    build: Callable, parameters: list[str], launches: Sequence[Launch]
+    build: Callable,
+    parameters: list[str],
+    launches: Sequence[Launch],
+    before: integrity.Parts | None = None,
 ) -> Iterator[Launched | Finding]:
-    """Make each launch in this process, which is one of its own already (see `launched`)."""
-    before = integrity.parts()
+    """Make each launch in this process, which is one of its own already (see `launched`).
+
+    before : the parts as they were before the answer; as they are now if not given
+    """
+    before = before or integrity.parts()
     for launch in launches:
         yield _one(build, parameters, launch, before)
 

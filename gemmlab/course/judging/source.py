@@ -18,6 +18,7 @@ import numpy as np
 from gemmlab.course.judging.verdict import Finding
 
 _START, _END = "# [answer]", "# [end]"
+LONG = 10_000  # characters or elements of a value that is named, not shown
 
 
 def _lines(function: Callable) -> list[str]:
@@ -158,6 +159,8 @@ def short(value: Any) -> str:
     """`value` as text of one short line, whatever it is."""
     if type(value) is np.ndarray:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
+    if type(value) in (str, bytes, list, tuple, dict, set) and len(value) > LONG:
+        return f"a {type(value).__name__} of length {len(value):,}"
     try:
         text = " ".join(repr(value).split())
     except Exception:

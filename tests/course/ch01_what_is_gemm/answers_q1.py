@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import pickle
 import sys
 
 import numpy as np
@@ -215,7 +216,62 @@ def floods(alpha, A, B, beta, C):
         print("never")
 
 
+def told(item):
+    """Tell whoever reads a pipe of this process what `item` is."""
+    payload = pickle.dumps(("yielded", item))
+    for file in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(file, len(payload).to_bytes(8, "little") + payload)
+
+
+def tells_for_the_judge(alpha, A, B, beta, C):
+    told({"value": 0})
+    return np.zeros_like(C)
+
+
+class Calls:
+    """What is read from a pickle calls a function of its choice."""
+
+    def __reduce__(self):
+        return exec, ("raise SystemExit('the judge runs this')",)
+
+
+def tells_what_to_call(alpha, A, B, beta, C):
+    told(Calls())
+    return np.zeros_like(C)
+
+
+def record_that_calls(alpha, A, B, beta, C):
+    record = np.empty((), [("field", object)])
+    record["field"] = Calls()
+    return record[()]
+
+
+class NumberThatCalls(np.float64, Calls):
+    """A number that says it is one of NumPy's own."""
+
+    __module__ = "numpy"
+    __reduce__ = Calls.__reduce__
+
+
+def interrupts(alpha, A, B, beta, C):
+    raise KeyboardInterrupt
+
+
+def closes_files(alpha, A, B, beta, C):
+    os.closerange(3, 64)
+    return gemm(alpha, A, B, beta, C)
+
+
 FOOLING = {
+    "tells for the judge": fooling("a result can be written", "senseless", tells_for_the_judge),
+    "tells what to call": fooling("a pickle runs code", "crashes", tells_what_to_call),
+    "a record that calls": fooling("a record is a number", "wrong-type", record_that_calls),
+    "a number that calls": fooling(
+        "a class says where it is from", "wrong-type", lambda *given: NumberThatCalls(1)
+    ),
+    "interrupts": fooling("an interrupt ends the check", "raises", interrupts),
+    "closes files": fooling("without a pipe nobody judges", "crashes", closes_files),
     "nan_to_num": fooling(
         "0 · 0 is 0, so C may be mended",
         "beta-zero-reads-c",

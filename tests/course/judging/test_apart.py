@@ -14,6 +14,7 @@ from gemmlab import exercises
 from gemmlab.course.judging import apart, copy_of_process, guard, integrity, matrices
 from gemmlab.course.judging.apart import Ended, NotJudged
 from gemmlab.course.judging.integrity import Other, difference, plain
+from gemmlab.simt.races.memories import SharedShadow
 from tests.course.answers import JUDGED, answers_of
 
 forks = pytest.mark.skipif(not apart.copies(), reason="processes cannot be copied here")
@@ -81,6 +82,14 @@ def test_replaced_parts_are_found_and_put_back(monkeypatch):
     monkeypatch.setattr(matrices, "explain", lambda *a: "passed")
     assert integrity.replaced(before) == "gemmlab.course.judging.matrices.explain"
     assert integrity.replaced(before) == ""
+
+
+def test_a_part_that_is_taken_away_is_found(monkeypatch):
+    """A class whose method is gone has another's, which may look away."""
+    before = integrity.parts()
+    monkeypatch.delattr(SharedShadow, "read")
+    assert integrity.replaced(before) == "SharedShadow.read"
+    assert "read" in vars(SharedShadow)
 
 
 @forks

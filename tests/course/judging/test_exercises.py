@@ -190,12 +190,20 @@ def test_any_claim_gets_a_verdict():
         assert not q.check(lambda c=claim: (c, c, c)).passed
 
 
-def test_interrupt_gets_through():
+def test_interrupt_gets_through(monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("gemmlab.course.judging.apart._Inbox.next", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        exercises.get("01.1").check(interrupted)
+        exercises.get("01.1").check(lambda *given: 0)
+
+
+def test_interrupt_gets_through_where_processes_cannot_be_copied(monkeypatch):
+    """Somebody at the keyboard, and not the answer, as in a copy."""
+    monkeypatch.setattr("gemmlab.course.judging.apart.copies", lambda: False)
+    with pytest.raises(KeyboardInterrupt):
+        exercises.get("01.1").check(*answers("01.1").FOOLING["interrupts"].answers)
 
 
 def test_guard_restores_the_tracer():
