@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from gemmlab.here import files
+
 LAID = ".laid.json"  # name of a copy -> digest of the chapter as it was laid there
 
 
@@ -19,11 +21,14 @@ def update(chapters: Path, work: Path) -> list[str]:
     """Bring the copies in `work` up to date; a line for each chapter laid beside a changed one.
 
     A chapter that is missing is laid there, one that the learner left as it was is replaced, and
-    one with changes stays, with the new version beside it.
+    one with changes stays, with the new version beside it. Others that do the same wait.
     """
-    work.mkdir(exist_ok=True)
+    with files.locked(work):
+        return list(_updated(chapters, work))
+
+
+def _updated(chapters: Path, work: Path) -> Iterator[str]:
     laid = _read(work / LAID)
-    lines = []
     for chapter in sorted(chapters.glob("*.ipynb")):
         fresh = digest(chapter)
         copies = list(_copies(chapter.stem, work))
@@ -31,15 +36,14 @@ def update(chapters: Path, work: Path) -> list[str]:
             continue  # the learner has this version, with changes or without
         copy = next(c for c in copies if digest(c) in ("missing", fresh, laid.get(c.name)))
         if digest(copy) != fresh:
-            _replace(copy, chapter.read_bytes())
+            files.put(copy, chapter.read_bytes())
         laid[copy.name] = fresh
-        _replace(work / LAID, json.dumps(laid, indent=1).encode())
+        files.put(work / LAID, json.dumps(laid, indent=1).encode())
         if copy != copies[0]:
-            lines.append(
+            yield (
                 f"{chapter.name} has a new version: yours is kept, because you changed it, and the "
                 f"new one is {copy.name}"
             )
-    return lines
 
 
 def digest(notebook: Path) -> str:
@@ -61,13 +65,6 @@ def _copies(stem: str, work: Path) -> Iterator[Path]:
         yield copy
         if not copy.exists():
             return
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """Write a file in one step: an interrupt leaves the old one or the new one."""
-    half = file.with_suffix(".half")
-    half.write_bytes(content)
-    half.replace(file)
 
 
 def _read(file: Path) -> dict[str, str]:

@@ -90,3 +90,9 @@ def kill_matrix(terminalreporter: pytest.TerminalReporter) -> list[str]:
 def ptxas_path() -> Path:
     """The assembler."""
     return ptxas()
+
+
+@pytest.fixture
+def no_sync(monkeypatch):
+    """A disk that is asked to keep what it has and does not: that takes most of a write's time."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)

@@ -17,6 +17,7 @@ from typing import Any
 
 from gemmlab import Gemm, Tiling
 from gemmlab.device import RECORDED
+from gemmlab.here import files
 from gemmlab.here.driver import UNKNOWN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure import store
@@ -63,16 +64,18 @@ _CURE = "restore the file with git, or delete the line and run `gemmlab record` 
 def append(path: str | Path, measurement: Measurement) -> None:
     """Add `measurement` to the file at `path`, below the line of what it shares with others.
 
-    An interrupt leaves the file as it was, or with the measurement. Raises RecordError as
-    `to_lines` does, and for a file whose last line is cut short.
+    An interrupt or a full disk leaves the file as it was, or with the measurement; writers at the
+    same time wait for each other. Raises RecordError as `to_lines` does, and for a file whose last
+    line is cut short, and OSError where it cannot be written.
     """
     path, (shared, own) = Path(path), to_lines(measurement)
-    before = path.read_text("utf-8") if path.exists() else ""
-    if not before.endswith("\n") and before:
-        raise RecordError(f"{path} ends in the middle of a line; {_CURE}")
-    above = [line for line in before.split("\n") if line.startswith(_SHARED_START)]
-    new = (own,) if above[-1:] == [shared] else (shared, own)
-    store.put(path, (before + "".join(f"{line}\n" for line in new)).encode())
+    with files.locked(path.parent):
+        before = path.read_text("utf-8") if path.exists() else ""
+        if not before.endswith("\n") and before:
+            raise RecordError(f"{path} ends in the middle of a line; {_CURE}")
+        above = [line for line in before.split("\n") if line.startswith(_SHARED_START)]
+        new = (own,) if above[-1:] == [shared] else (shared, own)
+        files.put(path, (before + "".join(f"{line}\n" for line in new)).encode())
 
 
 def read(path: str | Path) -> list[Measurement]:
@@ -310,7 +313,7 @@ def _joined(shared: dict[str, Any], own: dict[str, Any], where: str) -> Measurem
     try:
         measurement = _measurement(shared, own)
         fault = _fault(measurement)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         fault = str(error)
     if fault:
         raise store.refusal(where, fault, _CURE)

@@ -9,7 +9,6 @@ are added one by one, have lines of their own (`gemmlab.measure.records`), with 
 import gzip
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
@@ -17,6 +16,8 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from gemmlab.here import files
 
 ROOT = Path(str(resources.files("gemmlab"))) / "recorded"  # <device>/<file>, as gemmlab has them
 SCHEMA = 1
@@ -74,21 +75,7 @@ def write(
     for name, table in rows.items():
         parts.append("\n".join([f'"{name}":[', ",\n".join(map(line, table)), "]"]))
     content = ("{" + ",\n".join(parts) + "}\n").encode()
-    put(path, gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
-
-
-def put(path: Path, content: bytes) -> None:
-    """Write a file so that after an interrupt it holds `content`, or what it held before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.new")
-    try:
-        with open(fresh, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    files.put(path, gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def read(
@@ -190,7 +177,7 @@ def parse(text: str, where: object, cure: str = CURE) -> dict[str, Any]:
     """Read the JSON object of a text; RecordError for a text that is none."""
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         shown = text if len(text) <= 40 else f"{text[:20]} ... {text[-20:]}"
         raise refusal(where, f"truncated, or not JSON ({error}): {shown!r}", cure) from None
     if not isinstance(found, dict):

@@ -1,10 +1,13 @@
 """Updates of the course and the learner's changes: neither is lost, whatever comes first."""
 
 import json
+import multiprocessing
+import os
 
 import pytest
 
 from lab.working_copy import LAID, digest, update
+from tests.support.faults import faults
 
 
 def notebook(*sources: str, outputs: tuple = ()) -> str:
@@ -132,3 +135,41 @@ def test_without_a_memory_of_what_was_laid_no_change_is_lost(chapters, work, dam
     (chapters / "02.ipynb").write_text(notebook("TWO"))  # it had not been changed
     assert update(chapters, work) == []
     assert state(work) == after | {"02.ipynb": "TWO"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
+def test_whatever_fails_no_work_of_a_learner_is_lost(chapters, work, no_sync):
+    """Each step of an update fails in turn; the next update brings everything up to date."""
+    update(chapters, work)
+    (work / "01.ipynb").write_text(notebook("mine"))
+    (chapters / "01.ipynb").write_text(notebook("ONE"))
+    (chapters / "02.ipynb").write_text(notebook("TWO"))
+    begun = {path.name: path.read_bytes() for path in work.iterdir()}
+    tried = 0
+    for _ in faults(lambda: update(chapters, work)):
+        tried += 1
+        now = state(work)
+        assert now["01.ipynb"] == "mine"
+        assert now["02.ipynb"] in ("two", "TWO")
+        update(chapters, work)
+        assert state(work) == {"01.ipynb": "mine", "01.new2.ipynb": "ONE", "02.ipynb": "TWO"}
+        for path in work.iterdir():
+            path.unlink()
+        for name, content in begun.items():
+            (work / name).write_bytes(content)
+    assert tried >= 30
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
+def test_labs_that_start_at_once_wait_for_each_other(chapters, work):
+    update(chapters, work)
+    for chapter in chapters.iterdir():
+        chapter.write_text(notebook(f"new {chapter.name}"))
+    start = multiprocessing.get_context("fork").Process
+    labs = [start(target=update, args=(chapters, work)) for _ in range(4)]
+    for lab in labs:
+        lab.start()
+    for lab in labs:
+        lab.join()
+    assert [lab.exitcode for lab in labs] == [0] * 4
+    assert state(work) == {"01.ipynb": "new 01.ipynb", "02.ipynb": "new 02.ipynb"}

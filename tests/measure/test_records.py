@@ -1,14 +1,19 @@
 import hashlib
 import json
 import math
+import multiprocessing
+import os
 from dataclasses import replace
 
 import pytest
 
 from gemmlab import Gemm, Measurement, Tiling, kernels, records
-from gemmlab.measure import backends, store
+from gemmlab.measure import backends
 from gemmlab.measure.measurement import RESOURCES as RESOURCE_NAMES
 from gemmlab.measure.records import RecordError
+from tests.support.faults import RAISED, faults
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
 
 PROVENANCE = {
     "date": "2026-01-31T12:00:00+00:00",
@@ -275,19 +280,43 @@ def test_append_does_not_write_behind_a_truncated_line(tmp_path):
     assert path.read_text("utf-8") == TEXT[:50]
 
 
-def test_an_interrupt_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    path = tmp_path / "tiled.jsonl"
+@forks
+def test_whatever_fails_no_record_is_lost(tmp_path, no_sync):
+    """Each write, flush, sync and rename fails in turn: disk full, Ctrl-C, or killed."""
+    path = tmp_path / "h200" / "tiled.jsonl"
     records.append(path, measured(256))
     before = path.read_bytes()
+    records.append(path, measured(512))
+    both, tried, kept = path.read_bytes(), 0, 0
+    path.write_bytes(before)
+    for way, step, ended in faults(lambda: records.append(path, measured(512))):
+        tried, content = tried + 1, path.read_bytes()
+        assert content in (before, both), (way, step)
+        if way == "full":  # what says that it failed has not recorded, and the other way round
+            assert content == (before if ended == RAISED else both)
+        kept += [m.problem.n for m in records.read(path)][:1] == [256]
+        path.write_bytes(before)
+        records.append(path, measured(512))  # the next one finds nothing in its way
+        assert path.read_bytes() == both
+        path.write_bytes(before)
+    assert kept == tried >= 18
 
-    def interrupted(handle):
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        records.append(path, measured(512))
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
+def add_own(path, number):
+    for _ in range(10):
+        records.append(path, measured(256, device_title=f"GPU {number % 2}"))
+
+
+@forks
+def test_writers_at_the_same_time_lose_nothing(tmp_path):
+    path = tmp_path / "h200" / "tiled.jsonl"
+    start = multiprocessing.get_context("fork").Process
+    workers = [start(target=add_own, args=(path, number)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(m.device_title for m in records.read(path)) == ["GPU 0"] * 20 + ["GPU 1"] * 20
 
 
 def test_not_utf8_is_one_clear_error(tmp_path):

@@ -152,7 +152,7 @@ def test_an_interrupt_leaves_the_file_as_it_was(path, monkeypatch):
     def interrupted(handle):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.os, "fsync", interrupted)
+    monkeypatch.setattr("os.fsync", interrupted)
     for file in (path, path.with_name("new.json")):
         with pytest.raises(KeyboardInterrupt):
             store.write(file, {}, {"rows": []})
