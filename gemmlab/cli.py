@@ -1,6 +1,8 @@
 """The command ``gemmlab``: doctor, lab, simulate, record, check, book."""
 
 import argparse
+import contextlib
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -13,10 +15,15 @@ from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.device import RECORDED, device, name_of
 from gemmlab.measure import recording, records
+from gemmlab.programs import following
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
+# Exit statuses of `simulate`, where the program itself ended with 0.
+HAZARDS = 1  # or a launch that had not ended
+UNTOLD = 3  # the account could not be written
+NOTHING_LAUNCHED = 5
 HANDED_OVER = {  # to run.py, with all their arguments
     "lab": "open the course in JupyterLab",
     "book": "build the site into book/_build/html",
@@ -37,9 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.do(arguments)
     except (OSError, ValueError) as error:
         return _fail(str(error))
-    except KeyboardInterrupt:
-        _fail("interrupted")
-        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +68,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_simulate(verbs: Any) -> None:
     add = verbs.add_parser(
         "simulate",
-        help="run a program of Numba-CUDA on a simulated GPU; status 1 if it has hazards",
+        help="run a program of Numba-CUDA on a simulated GPU; status 1 if it has hazards, 5 if it "
+        "launches no kernel",
     )
     add.add_argument("--format", choices=FORMATS, default="text", help="of the account at the end")
     add.add_argument("--output", type=Path, help="file of the account (default: standard error)")
@@ -127,7 +132,8 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 def _fail(message: str) -> int:
-    print(f"gemmlab: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads it, or nobody can
+        print(f"gemmlab: {message}", file=sys.stderr)
     return 1
 
 
@@ -150,16 +156,39 @@ def _simulate(arguments: argparse.Namespace) -> int:
         facts(device(arguments.device).name)
         if lacking():
             return _fail(f"--device compiles the kernels: {lacking()}")
-    outcome = programs.run(
-        arguments.script, arguments.arguments, arguments.module, arguments.device
-    )  # fmt: skip
+    outcome = programs.Outcome(
+        arguments.script, tuple(arguments.arguments), device=arguments.device
+    )
+
+    def program(spool: following.Spool) -> int:
+        ended = programs.run(
+            arguments.script, arguments.arguments, arguments.module, arguments.device
+        )
+        spool.write("numba", ended.numba)
+        spool.write("predicted", ended.predicted)
+        return ended.status
+
+    following.run(program, outcome)
+    following.flush()
     account = FORMATS[arguments.format](outcome)
-    sys.stdout.flush()
-    if arguments.output:
-        arguments.output.write_text(account, "utf-8")
-    else:
-        print(account, end="", file=sys.stderr)
-    return 1 if outcome.account.hazards else outcome.status
+    try:
+        if arguments.output:
+            arguments.output.write_text(account, "utf-8")
+        else:
+            print(account, end="", file=sys.stderr or os.fdopen(2, "w"), flush=True)
+    except OSError as error:
+        _fail(f"the account cannot be written: {error}")
+        return UNTOLD
+    return _verdict(outcome)
+
+
+def _verdict(outcome: programs.Outcome) -> int:
+    """The exit status of `simulate`: hazards first, then the program's own, then what is odd."""
+    if outcome.account.hazards:
+        return HAZARDS
+    if outcome.status or outcome.unended:
+        return outcome.status or HAZARDS
+    return 0 if outcome.account.launches else NOTHING_LAUNCHED
 
 
 def _record(arguments: argparse.Namespace) -> int:

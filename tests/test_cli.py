@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import gemmlab
-from gemmlab import cli, device, doctor, records
+from gemmlab import __main__, cli, device, doctor, records
 from gemmlab.measure import recording
 
 VERBS = ("doctor", "lab", "simulate", "record", "check", "book")
@@ -163,7 +163,8 @@ def test_ctrl_c_is_not_a_traceback(gpu, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(recording, "plan", interrupted)
-    assert cli.main(["record"]) == 130
+    monkeypatch.setattr("sys.argv", ["gemmlab", "record"])
+    assert __main__.main() == 130
     assert "interrupted" in capsys.readouterr().err
 
 

@@ -61,6 +61,8 @@ def headline(outcome: Outcome) -> str:
     """Return the program, and what came of it, in a sentence."""
     account = outcome.account
     what = [_count(account.launches, "launch", "launches"), _count(len(account.hazards), "hazard")]
+    if outcome.unended:
+        what.append(f"{_count(len(outcome.unended), 'launch', 'launches')} had not ended")
     ended = "" if outcome.status == 0 else f"; it ended with status {outcome.status}"
     return f"{outcome.target} on a simulated GPU: {', '.join(what)}{ended}"
 
@@ -72,13 +74,21 @@ def _count(number: int, one: str, many: str = "") -> str:
 def remarks(outcome: Outcome) -> list[str]:
     """Say what to know about the figures."""
     plain = "Numba is not installed: functions of njit ran as plain Python"
-    return [TIMES, *([] if outcome.numba else [plain])]
+    none = "no kernel was launched"
+    return [TIMES, *([] if outcome.numba else [plain]), *([] if outcome.account.rows else [none])]
 
 
 def findings(outcome: Outcome) -> list[str]:
-    """Hazards, then notes, each with its place and how often it was found."""
+    """Launches without an end, hazards, then notes, with their places and how often."""
     notes = [note for row in outcome.account.rows for note in row.report.notes]
-    return [_told(found) for found in (*outcome.account.hazards, *dict.fromkeys(notes))]
+    return [
+        *(
+            f"{one.kernel}, grid {_size(one.grid)}, block {_size(one.block)}: this launch had not "
+            "ended when its process did"
+            for one in outcome.unended
+        ),
+        *(_told(found) for found in (*outcome.account.hazards, *dict.fromkeys(notes))),
+    ]
 
 
 def _told(found: Hazard | Note) -> str:
@@ -135,6 +145,7 @@ def as_json(outcome: Outcome) -> str:
             "remarks": remarks(outcome),
             "launches": [_row(row) for row in outcome.account.rows],
             "hazards": [asdict(hazard) for hazard in outcome.account.hazards],
+            "unended": [asdict(one) for one in outcome.unended],
             "predicted_for": outcome.device,
             "predicted": [asdict(one) for one in outcome.predicted],
         },

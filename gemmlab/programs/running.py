@@ -321,6 +321,15 @@ def _add(total: Report, report: Report) -> None:
         total.note(note)
 
 
+@dataclass(frozen=True)
+class Unended:
+    """A launch that had begun when its process ended."""
+
+    kernel: str
+    grid: Dim
+    block: Dim
+
+
 NOT_THERE = 2  # Python's own exit status for a script that it cannot open
 INTERRUPTED = 130
 
@@ -330,7 +339,8 @@ class Outcome:
     """An outcome tells how a program ended.
 
     status : the exit status that Python would have given it
-    account : what its kernels did; numba : whether Numba is installed beside the simulated GPU
+    account : what its kernels did; unended : launches that had begun when their process ended
+    numba : whether Numba is installed beside the simulated GPU
     device : the GPU for which its launches are predicted, if any; predicted : their times there
     """
 
@@ -339,6 +349,7 @@ class Outcome:
     status: int = 0
     numba: bool = True
     account: Account = field(default_factory=Account)
+    unended: list[Unended] = field(default_factory=list)
     device: str | None = None
     predicted: list[LaunchForecast] = field(default_factory=list)
 

@@ -257,7 +257,8 @@ def _run(
     except StepLimitError:
         pass
     finally:
-        print(*report.printed, sep="\n", end="\n" if report.printed else "")
+        if report.printed:
+            print(*report.printed, sep="\n")
     return None
 
 

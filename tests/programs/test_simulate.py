@@ -221,7 +221,9 @@ def test_parts_that_are_not_simulated_are_named(program):
 
 def test_gemmlabs_own_cuda_is_the_same(program):
     text = "from gemmlab import cuda\nfrom numba import cuda as numbas\nassert cuda is numbas\n"
-    assert simulate(program(text)).returncode == 0
+    answer = simulate(program(text))
+    assert "no kernel was launched" in answer.stderr
+    assert answer.returncode == 5, answer.stderr
 
 
 def test_a_run_leaves_the_process_as_it_was(program):

@@ -126,10 +126,11 @@ class Call(NamedTuple):
 
 
 class Watcher(NamedTuple):
-    """A watcher is called with each launch, before it begins and when it is done."""
+    """A watcher is called with each launch: before it begins, and when it is done or has failed."""
 
     before: Callable[[Call], None]
     after: Callable[[Launched], None]
+    failed: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,16 @@ def watching(
 ) -> Iterator[None]:
     """Call both with each launch in the body, in which hazards are collected, not raised."""
     watcher = Watcher(before, after)
-    _watchers.append(watcher)
+    watch(watcher)
     try:
         yield
     finally:
         _watchers.remove(watcher)
+
+
+def watch(watcher: Watcher) -> None:
+    """Call a watcher from now on with each launch of this process."""
+    _watchers.append(watcher)
 
 
 def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
@@ -162,14 +168,19 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
     for watcher in _watchers:
         watcher.before(Call(kernel, grid, block, args, shared_bytes))
     start = time.perf_counter()
-    report = simulate(
-        kernel,
-        grid,
-        block,
-        *args,
-        shared_bytes=shared_bytes,
-        on_hazard="collect" if _watchers else "raise",
-    )
+    try:
+        report = simulate(
+            kernel,
+            grid,
+            block,
+            *args,
+            shared_bytes=shared_bytes,
+            on_hazard="collect" if _watchers else "raise",
+        )
+    except Exception:  # not an interrupt, after which the launch has not ended
+        for watcher in _watchers:
+            watcher.failed()
+        raise
     for watcher in _watchers:
         watcher.after(Launched(report, time.perf_counter() - start))
     return report

@@ -1,0 +1,125 @@
+"""No process of a program is missed, and none ends without an account."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from gemmlab.programs import following
+from gemmlab.programs.running import Outcome
+from tests.programs.test_simulate import program, simulate
+
+__all__ = ["program"]  # a fixture
+linux = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
+
+KERNELS = """
+import multiprocessing, os, subprocess, sys, threading
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def racy(x):
+    x[0] = cuda.threadIdx.x
+
+@cuda.jit
+def fine(x):
+    x[cuda.grid(1)] = 1
+
+@cuda.jit
+def endless(x):
+    for i in range(100_000_000):
+        x[cuda.grid(1)] += 1
+"""
+
+
+@linux
+def test_every_process_of_a_program_is_followed(program, tmp_path):
+    """A copy, a process as pools start it, another program, and an end without a word."""
+    program("from numba import cuda\nassert cuda.__name__ == 'gemmlab.simt.cuda'\n", "first.py")
+    program(f"import first\n{KERNELS}\nracy[1, 2](np.zeros(1))\n", "other.py")
+    program("import pathlib; pathlib.Path('ran').touch()\n", "sitecustomize.py")
+    path = program(f"""{KERNELS}
+def work(threads):
+    racy[1, threads](np.zeros(1))
+
+if __name__ == "__main__":
+    fine[1, 3](np.zeros(3))
+    for way, threads in (("fork", 4), ("spawn", 5)):
+        process = multiprocessing.get_context(way).Process(target=work, args=(threads,))
+        process.start()
+        process.join()
+    if not os.fork():
+        os.execv(sys.executable, [sys.executable, "other.py"])
+    os.wait()
+    racy[1, 6](np.zeros(1))
+    os._exit(0)
+""")
+    out = tmp_path / "account.json"
+    before = f"import os; os.environ['PYTHONPATH'] += ':{tmp_path}'"
+    answer = simulate("--format=json", f"--output={out}", path, cwd=tmp_path, before=before)
+    assert answer.returncode == 1, answer.stderr
+    told = json.loads(out.read_text("utf-8"))
+    rows = [(row["kernel"], row["block"][0], len(row["hazards"])) for row in told["launches"]]
+    assert rows == [("fine", 3, 0), *[("racy", n, 1) for n in (4, 5, 2, 6)]]
+    assert (tmp_path / "ran").exists(), "the sitecustomize that there is"
+
+
+@linux
+def test_a_launch_that_had_not_ended_is_named(program):
+    path = program(f"""{KERNELS}
+import signal
+fine[1, 32](np.zeros(32))
+try:
+    fine[1, 32]([1])
+except TypeError:  # a launch that failed is none that had not ended
+    pass
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+endless[1, 32](np.zeros(32))
+""")
+    answer = simulate(path)
+    assert answer.returncode == 130
+    assert "1 launch, 0 hazards, 1 launch had not ended; it ended with status 130" in answer.stderr
+    assert "endless, grid 1, block 32: this launch had not ended" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("launches", "status", "unended", "expected"),
+    [(0, 0, 0, 5), (0, 4, 0, 4), (1, 0, 0, 0), (1, 0, 1, 1), (1, 9, 1, 9)],
+)
+def test_the_status_says_what_is_odd(launches, status, unended, expected, monkeypatch):
+    from gemmlab import cli
+
+    outcome = Outcome("program.py", (), status=status, unended=[None] * unended)
+    monkeypatch.setattr("gemmlab.programs.running.Account.launches", launches)
+    assert cli._verdict(outcome) == expected
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+def test_an_account_that_nobody_gets_is_a_failure(program):
+    path = program("print(1)")
+    answer = simulate("--output", "/dev/full", path)
+    assert answer.returncode == 3
+    assert "the account cannot be written: [Errno 28]" in answer.stderr
+    assert simulate(path, before="import os; os.close(2); sys.stderr = None").returncode == 3
+
+
+def test_nothing_stands_in_the_way_where_nobody_reads_the_output(program):
+    answer = simulate(program(f"{KERNELS}\nracy[1, 2](np.zeros(1))"), before="sys.stdout = None")
+    assert (answer.returncode, "1 hazard" in answer.stderr) == (1, True)
+
+
+def test_half_an_entry_is_none(tmp_path):
+    spool = following.Spool(tmp_path)
+    spool.write("numba", False)
+    spool.write("numba", True)
+    (own,) = tmp_path.iterdir()
+    own.write_bytes(own.read_bytes()[:-1])
+    assert [entry[2:] for entry in spool.read()] == [("numba", False)]
+
+
+def test_a_process_that_outlives_its_program_is_left_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv(following.SPOOL, str(tmp_path / "gone"))
+    before = sys.modules.get("numba.cuda")
+    following.follow()
+    assert sys.modules.get("numba.cuda") is before
