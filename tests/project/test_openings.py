@@ -104,3 +104,12 @@ def test_a_stored_picture_looks_as_one_that_is_drawn_now():
     kept = [re.sub(r'\b(width|height)="\d+"', "", PNG.sub("", page)) for page in seen]
     assert kept[0] == kept[1], "run python -m book.openings"
     assert all(len(PNG.findall(page)[0]) > 4000 for page in seen)
+
+
+@each_notebook
+def test_a_fold_is_followed_by_a_fold_or_a_heading_or_ends_its_cell(path):
+    """The lab puts no space below a fold: a paragraph would stick to it."""
+    after = re.compile(r"</details>\s*(?!<details|#|\s)(.+)")
+    for cell in openings.read(path)["cells"]:
+        if cell["cell_type"] == "markdown":
+            assert not after.findall(source(cell)), cell["id"]
