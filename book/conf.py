@@ -127,7 +127,8 @@ html_static_path = ["_static"]
 html_favicon = "_static/icon.svg"
 html_css_files = ["gemmlab.css"]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
-html_js_files = [("film.js", {"defer": "defer"})]
+html_js_files = [("film.js", {"defer": "defer"}), ("names.js", {"defer": "defer"})]
+html_search_scorer = "scorer.js"  # chapters before decisions
 html_theme_options = {
     "use_download_button": True,
     "use_fullscreen_button": False,

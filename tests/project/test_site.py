@@ -53,6 +53,20 @@ def test_the_ladder_is_as_steep_as_the_first_notebook_says():
     assert "more than fifty times" in " ".join(start.replace('\\n",\n    "', " ").split())
 
 
+# ------------------------------------------------------------------------------------------- units
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "book").glob("*.md")), *NOTEBOOKS]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_sizes_of_1024_bytes_have_their_own_prefix(path):
+    """As notation.md says: 1 KiB = 1024 B; what is decimal is kB."""
+    text = path.read_text("utf-8")
+    if path in NOTEBOOKS:
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    assert re.findall(r".{20}[\d}] KB\b", text) == []
+
+
 # ------------------------------------------------------------------------------------------- films
 
 
