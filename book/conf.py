@@ -128,7 +128,7 @@ html_favicon = "_static/icon.svg"
 html_css_files = ["gemmlab.css"]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_js_files = [("film.js", {"defer": "defer"}), ("names.js", {"defer": "defer"})]
-html_search_scorer = "scorer.js"  # chapters before decisions
+html_search_scorer = str(BOOK / "scorer.js")  # chapters before decisions
 html_theme_options = {
     "use_download_button": True,
     "use_fullscreen_button": False,
