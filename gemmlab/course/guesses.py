@@ -91,9 +91,7 @@ class Guess:
         except (TypeError, ValueError):
             return Markdown(f"`{number!r:.60}` is no number; use one, such as 8 or 0.5.{kept}")
         if given < 0 and self.unit not in _SIGNED:
-            return Markdown(
-                f"`{number!r:.60}` is below 0, as no answer is; use 0 or more.{kept}"
-            )
+            return Markdown(f"`{number!r:.60}` is below 0, as no answer is; use 0 or more.{kept}")
         self.number = given
         return Markdown(f"Kept: **{self._with_unit(self.number)}**.")
 

@@ -103,9 +103,7 @@ def test_per_cent_has_distances_of_its_own(number, says):
 def test_what_cannot_be_negative_is_refused_below_zero():
     four = of_four()
     four(8)
-    assert (
-        four(-1) == "`-1` is below 0, as no answer is; use 0 or more. Still kept: 8 sectors."
-    )
+    assert four(-1) == "`-1` is below 0, as no answer is; use 0 or more. Still kept: 8 sectors."
     assert four.number == 8
     signed = Guess("11.mean", "gaps", lambda: Answer(-0.5, "Why."))
     assert signed(-1) == "Kept: **-1 gaps**."
