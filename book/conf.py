@@ -45,6 +45,9 @@ def ipython_for_films(folder: Path) -> Path:
         "del book, sys\n",
         "utf-8",
     )
+    # Kernels warn of eavesdroppers on TCP: they listen on this machine's loopback alone.
+    quiet = "c.IPKernelApp.log_level = 'ERROR'\n"
+    (start.parents[1] / "ipython_kernel_config.py").write_text(quiet, "utf-8")
     return folder
 
 
