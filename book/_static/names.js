@@ -1,4 +1,4 @@
-// What the theme leaves without a name or a landmark for a screen reader.
+// What the theme leaves without a name, a landmark or the keyboard's focus.
 document.addEventListener("DOMContentLoaded", () => {
   for (const fold of document.querySelectorAll(".bd-sidebar-primary summary")) {
     const page = fold.closest("li")?.querySelector("a");
@@ -7,4 +7,11 @@ document.addEventListener("DOMContentLoaded", () => {
   const home = document.querySelector(".bd-sidebar-primary .navbar-brand")?.closest(".sidebar-primary-item");
   home?.setAttribute("role", "navigation");
   home?.setAttribute("aria-label", "First page");
+  // A picture that is wider than a phone is moved in its paragraph, by keys, too.
+  for (const image of document.querySelectorAll(".bd-article p > img:only-child"))
+    new ResizeObserver(() => {
+      const box = image.parentElement;
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }).observe(image.parentElement);
 });
