@@ -30,7 +30,7 @@ def test_each_chapter_has_a_card_with_its_minutes(path):
     question, footer = card.split(":::{card-footer}")
     assert question.strip().endswith("?")
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    text = " ".join("".join(cell["source"]) for cell in cells[:4])
+    text = " ".join("".join(cell["source"]) for cell in cells[:6])
     written = {"ten": "10"}
     (minutes,) = set(re.findall(r"(\w+) minutes", text))
     assert footer.split()[0] == written.get(minutes, minutes)
