@@ -160,6 +160,21 @@ def picture() -> Figure:
     return figure
 
 
+def narrow_picture() -> Figure:
+    """The same speeds for a phone: bars with their values, the library's last."""
+    speeds = {
+        seen.kernel: seen.flops_per_second
+        for kernel in (*SIMT.rungs, kernels.REFERENCE)
+        if (seen := recorded(kernel, SIMT.problem)) is not None
+    }
+    figure, (ax,) = plots.figure(width=3.2, height=3.4, left=0.33, right=0.99)
+    plots.bars(ax, speeds, "FLOP/s")
+    ax.set_xlim(0, 1.6 * max(speeds.values()))  # room for a value, which else widens the picture
+    plots.style.title(ax, f"The ladder, FP32, {N}³")
+    plots.provenance(ax, records.find(kernels.REFERENCE, SIMT.problem, None, DEVICE).source)
+    return figure
+
+
 if __name__ == "__main__":
     readme = ROOT / "README.md"
     readme.write_text(up_to_date(readme.read_text("utf-8")), "utf-8")

@@ -1,4 +1,5 @@
-"""Write the lists of chapters in README and on the first page: ``python -m book.chapters``.
+"""Write the lists of chapters in README, on the first page and in the first notebook:
+``python -m book.chapters``.
 
 What a list says of a chapter stands in its notebook, as the metadata ``gemmlab``:
 
@@ -56,13 +57,32 @@ def cards() -> str:
     return "\n".join([*lines[:-1], ":::::"]) + "\n"
 
 
+def contents() -> str:
+    """The table of the first notebook, for whoever sees file names beside it."""
+    lines = ["| Chapter | Question | Minutes |", "|---|---|--:|"]
+    for path, said in chapters():
+        number, name = int(path.name[:2]), said.get("card", said["title"])
+        if number:
+            minutes = said["footer"].split()[0]
+            lines.append(f"| [{number} · {name}]({path.name}) | {said['question']} | {minutes} |")
+    return "\n".join(lines) + "\n"
+
+
 def up_to_date() -> dict[Path, str]:
-    """Both pages with their lists as the notebooks have them."""
-    lists = {ROOT / "README.md": table(), ROOT / "book" / "index.md": cards()}
-    return {
-        path: LISTS.sub(lambda _, text=text: f"\n{text}\n", path.read_text("utf-8"))
-        for path, text in lists.items()
-    }
+    """The pages with their lists as the notebooks have them."""
+    pages = {ROOT / "README.md": table(), ROOT / "book" / "index.md": cards()}
+    found = {path: _listed(path.read_text("utf-8"), text) for path, text in pages.items()}
+    first, _ = next(chapters())
+    notebook = json.loads(first.read_text("utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = _listed("".join(cell["source"]), contents()).splitlines(keepends=True)
+    return found | {first: json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"}
+
+
+def _listed(page: str, text: str) -> str:
+    """A page with this list between its marks; as it is where it has none."""
+    return LISTS.sub(lambda _: f"\n{text}\n", page)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ def ipython_for_films(folder: Path) -> Path:
         "del book, sys\n",
         "utf-8",
     )
+    # Kernels warn of eavesdroppers on TCP: they listen on this machine's loopback alone.
+    quiet = "c.IPKernelApp.log_level = 'ERROR'\n"
+    (start.parents[1] / "ipython_kernel_config.py").write_text(quiet, "utf-8")
     return folder
 
 
@@ -127,7 +130,8 @@ html_static_path = ["_static"]
 html_favicon = "_static/icon.svg"
 html_css_files = ["gemmlab.css"]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
-html_js_files = [("film.js", {"defer": "defer"})]
+html_js_files = [("film.js", {"defer": "defer"}), ("names.js", {"defer": "defer"})]
+html_search_scorer = str(BOOK / "scorer.js")  # chapters before decisions
 html_theme_options = {
     "use_download_button": True,
     "use_fullscreen_button": False,

@@ -24,8 +24,20 @@ from PIL import Image
 from traitlets import TraitError
 
 from gemmlab.explorers.shared.base import Explorer
+from gemmlab.explorers.shared.controls import Field
 
-MOST = 10  # values that a slider keeps; lists keep all of theirs
+MOST = 10  # values that a slider keeps where `STOPS` has none for it; lists keep all of theirs
+# (explorer, control) -> the values that its film has: those that the text beside it asks for.
+STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
+    ("Coalescing", "stride"): (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
+    ("Coalescing", "offset"): (0, 1, 2, 4, 7, 8, 9, 12, 16, 24, 31),
+    ("Roofline", "n"): (1, 8, 32, 64, 128, 143, 144, 229, 230, 256, 1024, 4096, 16384),
+    ("Quantization", "n"): (8, 16, 20, 24, 28, 32, 33, 36, 40, 48, 52, 56, 60, 64),
+    ("Quantization", "m"): (8, 16, 24, 32, 40, 48, 64),
+    ("StageTimeline", "from step"): (0, 1, 2, 4, 6, 8, 10, 12, 14, 15),
+    ("SplitK", "parts"): (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256),
+    ("Rounding", "x"): (0.1, 1.00390625, 1.01171875, 1e-05, 1e-07, 2049.0, 65520.0),
+}
 ROUNDS = 3  # in which the controls of an explorer are set back
 COLOURS = 64  # of a picture: lines, areas and the grey edges of letters
 PNG = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
@@ -33,21 +45,21 @@ PNG = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]+)")
 
 @dataclass(frozen=True)
 class Control:
-    """A list or a slider of an explorer: its values, and the widget that tells the one chosen."""
+    """A list, a slider or a field of an explorer: its name, and its values in a film.
 
+    widget : what takes the values and tells the one that it has
+    slides : whether the film shows a slider; a list otherwise
+    """
+
+    name: str
     widget: widgets.Widget
-    told: widgets.Widget
     values: tuple[Any, ...]
+    slides: bool
 
     @property
     def label(self) -> str:
-        """The value now, as readers know it: a slider may count the stops of a scale."""
-        return str(getattr(self.told, "label", self.told.value))
-
-    @property
-    def slides(self) -> bool:
-        """Whether it is a slider; a list otherwise."""
-        return not isinstance(self.widget, widgets.Dropdown)
+        """The value now, as readers know it."""
+        return str(getattr(self.widget, "label", self.widget.value))
 
 
 class Stills:
@@ -99,15 +111,27 @@ def film(explorer: Explorer) -> str:
 
 
 def controls(explorer: Explorer) -> Iterator[Control]:
-    """The sliders and lists of an explorer that can be seen and moved, from top to bottom."""
+    """The controls of an explorer that can be seen and moved, from top to bottom.
+
+    A field without a slider is one of them where `STOPS` says what to type.
+    """
     for widget, box in leaves(explorer).items():
+        name = getattr(widget, "description", "")
+        asked = STOPS.get((type(explorer).__name__, name), ())
         if isinstance(widget, widgets.IntSlider):
             steps = range(widget.min, widget.max + 1, widget.step)
-            told = box if hasattr(box, "value") else widget  # the number that a slider stands for
-            yield Control(widget, told, spread(steps, widget.value))
+            numbers = getattr(box, "stops", None)  # for which the slider's positions stand
+            moved = widget if numbers is None else box
+            even = spread(steps, widget.value)
+            values = even if numbers is None else [numbers[i] for i in even]
+            chosen = tuple(sorted({*(asked or values), moved.value}))
+            yield Control(name, moved, chosen, slides=True)
         elif isinstance(widget, widgets.SelectionSlider | widgets.Dropdown):
             # Its options may be given as values or as pairs of a label and a value.
-            yield Control(widget, widget, tuple(value for _, value in widget._options_full))
+            values = tuple(value for _, value in widget._options_full)
+            yield Control(name, widget, values, not isinstance(widget, widgets.Dropdown))
+        elif isinstance(box, Field) and asked:
+            yield Control(name, box, tuple(sorted({*asked, box.value})), slides=False)
 
 
 def leaves(box: widgets.Widget, hidden: bool = False) -> dict[widgets.Widget, widgets.Widget]:
@@ -171,7 +195,7 @@ def _row(control: Control, kept: list[tuple[int, str]]) -> str:
     """One control: its name, and a slider or a list whose positions are numbers of pictures."""
     numbers, labels = zip(*kept, strict=True)
     first = labels[numbers.index(0)]
-    name = html.escape(control.widget.description)
+    name = html.escape(control.name)
     told = f"data-pictures='{json.dumps(numbers)}'"
     if control.slides:
         return (

@@ -13,14 +13,16 @@ ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = ROOT / "notebooks"
 WORK = ROOT / "work"  # ignored by git: what is saved there is the learner's
 SETTINGS = Path(__file__).with_name("settings")
+WORKSPACES = ".lab"  # in the folder that is served: which tabs are open, and how wide the bars are
 START = "00_start_here.ipynb"
 
 
 def main(extra: list[str]) -> int:
     """Bring the working copy up to date and serve it until Ctrl-C."""
-    first_time = not (WORK / START).exists()
+    first_time = not (WORK / WORKSPACES).exists()
     try:
         lines = working_copy.update(CHAPTERS, WORK)
+        working_copy.trust(WORK)
     except OSError as error:
         say(f"the chapters cannot be copied to {WORK}: {error.strerror or error}")
         return 1
@@ -60,7 +62,7 @@ def has_browser(platform: str, env: dict[str, str]) -> bool:
 
 
 def arguments(folder: Path, first: str, browser: bool, root: bool) -> list[str]:
-    """JupyterLab's arguments: a folder, loopback address, its own token, no news, no pop-up.
+    """JupyterLab's arguments: a folder with its own tabs, loopback address, its own token, no news.
 
     first : the notebook to open; where it is empty, JupyterLab opens what was open last
     """
@@ -70,6 +72,9 @@ def arguments(folder: Path, first: str, browser: bool, root: bool) -> list[str]:
         "--log-level=WARN",
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.app_settings_dir={SETTINGS}",
+        f"--LabApp.workspaces_dir={folder / WORKSPACES}",  # else all clones share their tabs
+        "--ServerApp.tornado_settings={'ws_ping_interval': 0}",  # it would warn of its own timeout
+        "--KernelManager.transport_encryption=auto",  # else each kernel warns of eavesdropping
         *([f"--LabApp.default_url=/lab/tree/{first}"] if first else []),
         *([] if browser else ["--no-browser"]),
         *(["--allow-root"] if root else []),

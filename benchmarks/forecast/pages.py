@@ -3,13 +3,14 @@
     python -m benchmarks.forecast.pages
 
 They stand between the marks of `benchmarks.page_tables`; each has a part for every device of
-which something is written down.
+which something is written down. All launches together are one sentence and one picture, above them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
+from statistics import median
 
 from benchmarks import ROOT, held_out, held_out_families
 from benchmarks.forecast import sawtooth
@@ -28,11 +29,14 @@ from benchmarks.forecast.others.case import CLASSES
 from benchmarks.forecast.others.table import Beside, beside
 from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
 from benchmarks.page_tables import table, write
-from gemmlab import records
+from gemmlab import kernels, plots, records
 from gemmlab.device import device
 from gemmlab.measure.measurement import Measurement
+from gemmlab.plots import style
+from gemmlab.plots.shared.figures import DENSITY, Figure, png
 
 PAGE = ROOT / "book" / "predictions.md"
+PICTURE = ROOT / "book" / "images" / "predictions.png"
 DEVICES = sorted((path.name for path in RECORDED.iterdir()), reverse=True)
 WORST = 3  # of each family and size
 LEFT_OUT = "Not measured yet."
@@ -62,6 +66,84 @@ def ms(seconds: float | None) -> str:
     return "" if seconds is None else f"{1e3 * seconds:.3g} ms"
 
 
+def fold(summary: str, text: str) -> str:
+    """A part of the page that opens on a click, for whom its summary is not enough."""
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+# ---------------------------------------------------------------------------- all of them together
+
+NEAR = (0.10, 0.25)  # errors that the headline counts
+HELD_OUT = (*held_out.SETS, *held_out_families.SETS)
+# group -> its colour and mark; the kernels of a group are those of these ladders
+GROUPS = {
+    "FP32 kernels": (style.BLUE, "o"),
+    "kernels on Tensor Cores, and split-K": (style.GREEN, "^"),
+    "cuBLAS": (style.ORANGE, "s"),
+    "kernels that are no GEMM": (style.VERMILION, "D"),
+}
+
+
+@cache
+def blindly() -> dict[str, list[tuple[float, float]]]:
+    """Group -> (predicted, measured) [s] of each launch that was predicted before it was timed."""
+    found: dict[str, list[tuple[float, float]]] = {group: [] for group in GROUPS}
+    simt, tensor_cores, library, others_ = found.values()
+    for name in DEVICES:
+        for one in (case for which in HELD_OUT for case in cases(which, name)):
+            kernel = kernels.get(one.kernel)
+            group = (
+                library if kernel.library else simt if kernel in kernels.LADDER else tensor_cores
+            )
+            group.append((one.predicted, one.measured))
+        timings = stored(name, "others_timed")
+        for one in beside(stored(name, "others_predicted"), timings) if timings else ():
+            others_.append((one.predicted, one.measured))
+    return found
+
+
+def headline() -> str:
+    """How far off all predictions are that were made before their launch was timed, in one line."""
+    errors = [abs(p / m - 1) for group in blindly().values() for p, m in group]
+    near = [sum(e <= limit for e in errors) / len(errors) for limit in NEAR]
+    return (
+        f"**{len(errors):,} launches on two GPUs were predicted before they were measured: half of "
+        f"them are within {median(errors):.1%}**, {near[0]:.0%} are within {NEAR[0]:.0%}, and "
+        f"{near[1]:.0%} within a quarter.\n\n"
+        f"![{plots.alt(picture())}]({PICTURE.relative_to(PAGE.parent).as_posix()})"
+    )
+
+
+def picture() -> Figure:
+    """Predicted ÷ measured over the measured time, a point for each of these launches."""
+    figure, (ax,) = plots.figure(9, 4.4, right=0.98, bottom=0.2)
+    style.prepare(ax, log="xy")
+    ax.axhspan(1 / (1 + NEAR[0]), 1 + NEAR[0], color=style.GRID, zorder=0, linewidth=0)
+    ax.axhline(1, color=style.INK, linewidth=1)
+    told = []
+    for (group, pairs), (colour, marker) in zip(blindly().items(), GROUPS.values(), strict=True):
+        times, ratios = [1e3 * m for _, m in pairs], [p / m for p, m in pairs]
+        ax.plot(
+            times, ratios, marker, color=colour, markersize=4, alpha=0.7, markeredgewidth=0,
+            label=f"{group} ({len(pairs)})",
+        )  # fmt: skip
+        middle = median(abs(ratio - 1) for ratio in ratios)
+        told.append(f"{group}: {len(pairs)}, half of them within {middle:.1%}")
+    ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1, 2])
+    ax.minorticks_off()
+    style.plain_axis(ax.xaxis, "measured time", "ms")
+    style.plain_axis(ax.yaxis, "predicted ÷ measured")
+    ax.legend(
+        loc="upper center", bbox_to_anchor=(0.48, -0.13), frameon=False, fontsize=style.NOTE,
+        ncols=4, columnspacing=1.2, handletextpad=0.2,
+    )  # fmt: skip
+    style.title(ax, "Predictions that were written down first")
+    names = " and ".join(device(name).title for name in DEVICES)
+    plots.provenance(ax, f"recorded on {names}; grey: within {NEAR[0]:.0%}")
+    plots.describe(ax, f"Predicted over measured time of each launch: {'; '.join(told)}.")
+    return figure
+
+
 # ------------------------------------------------------------------------- kernels that are no GEMM
 
 
@@ -76,7 +158,7 @@ def others(name: str) -> str:
 
 def kernel_by_kernel(rows: list[Beside]) -> str:
     """A row for each kernel, and one for each class that was timed."""
-    cells = []
+    cells, said = [], []
     for kind in CLASSES:
         members = [one for one in rows if one.case.kind == kind]
         for one in members:
@@ -88,11 +170,12 @@ def kernel_by_kernel(rows: list[Beside]) -> str:
         if all(one.measured for one in members):
             means = [mean(getattr(o, of) for o in members) for of in ("error", "memory_error")]
             title = f"**{len(members)} kernels {kind}**"
+            said.append(f"{len(members)} kernels {kind}: {means[0]} off on average")
             cells.append(
                 [title, "", "", *(f"**{m}**" for m in means), "", "mean of absolute errors"]
             )
     head = ["kernel", "measured", "predicted", "error", "of memory alone", "by", "what it does"]
-    return table(head, cells)
+    return fold("; ".join(said) or "each kernel", table(head, cells))
 
 
 def first_and_since(name: str, what: str) -> list[Written]:
@@ -184,7 +267,11 @@ def family_by_family(found: list[Compared]) -> str:
         ]
         for (family, large), members in by_family(found).items()
     ]
-    return table(["kernels", "size", "measured", "error", "of the bound", "largest error"], rows)
+    means = mean(c.error for c in found), mean(c.bound_error for c in found)
+    return fold(
+        f"{len(found)} launches: {means[0]} off on average, their bounds {means[1]}; by family",
+        table(["kernels", "size", "measured", "error", "of the bound", "largest error"], rows),
+    )
 
 
 def worst_cases(name: str) -> str:
@@ -196,6 +283,7 @@ def worst_of(found: list[Compared], name: str) -> str:
     """A row for each of the largest errors of each family and size."""
     if not found:
         return LEFT_OUT
+    largest = worst(found, 1)[0].error
     rows = [
         [str(c), ms(c.measured), ms(c.predicted), percent(c.error), percent(c.bound_error), c.by,
          circumstances(c, device(name).sms)]
@@ -203,7 +291,7 @@ def worst_of(found: list[Compared], name: str) -> str:
         for c in worst(members, WORST)
     ]  # fmt: skip
     head = ["case", "measured", "predicted", "error", "of the bound", "by", "what is unusual"]
-    return table(head, rows)
+    return fold(f"the {len(rows)} largest errors, up to {percent(largest)}", table(head, rows))
 
 
 def picked(name: str) -> str:
@@ -243,10 +331,11 @@ def jumps(name: str) -> str:
              len(measured) - len(both)]
         )  # fmt: skip
     head = ["product", "predicted at n =", "of these recorded", "recorded elsewhere"]
-    return table(head, rows) if rows else LEFT_OUT
+    return fold(f"{len(rows)} products", table(head, rows)) if rows else LEFT_OUT
 
 
 TABLES = {
+    "headline": headline,
     "others": lambda: each_device(others),
     "families": lambda: each_device(partial(families, "held_out")),
     "families-3": lambda: families("held_out_3", "h200"),
@@ -277,3 +366,4 @@ TABLES = {
 
 if __name__ == "__main__":
     write(PAGE, TABLES)
+    PICTURE.write_bytes(png(picture(), DENSITY))

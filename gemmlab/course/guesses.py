@@ -61,6 +61,8 @@ def _rounds_to(number: float, guess: float) -> bool:
     return digits >= 2 and abs(guess - number) <= 0.5000001 * 10.0**-decimals
 
 
+# Units in which an answer may lie below zero; nothing else that is asked for can.
+_SIGNED = ("for e", "gaps", "% faster", "% more time")
 # The plural s of a unit's first word; "times as fast" has none.
 _ONE = re.compile(r"^(?!times)(\w+)s\b")
 
@@ -83,11 +85,14 @@ class Guess:
         if number is Ellipsis:
             self.number = None
             return Markdown("No guess yet: put a number in place of `...`.")
+        kept = "" if self.number is None else f" Still kept: {self._with_unit(self.number)}."
         try:
-            self.number = finite_number(self.key, number)
+            given = finite_number(self.key, number)
         except (TypeError, ValueError):
-            kept = "" if self.number is None else f" Still kept: {self._with_unit(self.number)}."
             return Markdown(f"`{number!r:.60}` is no number; use one, such as 8 or 0.5.{kept}")
+        if given < 0 and self.unit not in _SIGNED:
+            return Markdown(f"`{number!r:.60}` is below 0, as no answer is; use 0 or more.{kept}")
+        self.number = given
         return Markdown(f"Kept: **{self._with_unit(self.number)}**.")
 
     def reveal(self) -> Markdown:
@@ -133,8 +138,6 @@ def _distance(guess: float, answer: Answer, unit: str) -> str:
     more = "much" if guess > number else "little"
     if answer.exponent:
         return f"That is {_shown(abs(guess - number))} too {more}, in the exponent."
-    if guess < 0 < number:
-        return "It cannot be negative."
     if unit.startswith("%"):
         for reading, text in (
             (100 * guess, "That is a share of 1; the question asks for per cent."),

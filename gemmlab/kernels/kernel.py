@@ -164,7 +164,7 @@ class Kernel(Launched):
     suggest : (problem, device) -> the tiling where none is given; `default` where None
     shared_bytes : (problem, tiling) -> shared memory of a block [B]
     dynamic : True where a launch gives the block that shared memory, False where the source states
-        its size; more than 48 KB must be dynamic
+        its size; more than 48 KiB must be dynamic
     operands : (problem, tiling, A, B) -> what the function takes in place of A and B, such as
         tensor maps; made once for the same A and B
     result : (problem, tiling, C) -> what it takes in place of C

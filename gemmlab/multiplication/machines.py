@@ -127,7 +127,7 @@ class Planning:
         frozen, options = (tuple(sorted(d.items())) for d in (step.frozen, step.options))
         kernel, name = _kernel(step.build, frozen, math.prod(step.block), options)
         compiled = kernel.compile(tuple(map(_type_of, arguments)))
-        if step.shared_bytes:  # more than 48 KB a block is for those who ask
+        if step.shared_bytes:  # more than 48 KiB a block is for those who ask
             allow_shared(compiled.library.get_cufunc(), detect(), step.shared_bytes)
         grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
         size, first = (*grid, *block, step.shared_bytes), len(self.words)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from lab import working_copy
 from tests.browser.lab_server import ROOT, jupyterlab
 
 CHROMIUM = next(
@@ -83,12 +84,17 @@ def strangers(context) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server keeps its settings and its log."""
+    return tmp_path_factory.mktemp("jupyter")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Iterator[str]:
     """A server of copies: what the browser saves does not reach the repository."""
     folder = tmp_path_factory.mktemp("notebooks")
-    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
-        shutil.copy(notebook, folder)
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as url:
+    working_copy.update(ROOT / "notebooks", folder)
+    with jupyterlab(folder, home) as url:
         yield url
 
 

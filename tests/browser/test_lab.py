@@ -20,6 +20,25 @@ def test_no_news_and_no_question_about_them(opened, strangers):
     assert strangers == []
 
 
+def test_the_first_screen_has_its_picture_before_anything_runs(context, server):
+    page = context.new_page()
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(server.format(path=START), wait_until="domcontentloaded")
+    picture = page.locator(".jp-OutputArea-output img[alt*='Speed of 7 kernels']").first
+    picture.wait_for(timeout=600_000)
+    assert picture.evaluate("img => img.complete && img.naturalWidth") > 400
+    box = picture.bounding_box()
+    page.close()
+    assert box["y"] + box["height"] < 768
+
+
+def test_the_terminal_frightens_nobody(opened, home):
+    opened(START)
+    told = (home / "server.log").read_text("utf-8")
+    for words in ("not trusted", "eavesdropping", "ping_timeout", "ping timeout"):
+        assert words not in told
+
+
 def test_the_first_explorer_moves(opened):
     page = opened(START)
     box = page.locator(".gemmlab-coalescing").first

@@ -82,7 +82,6 @@ def test_a_known_mistake_is_named():
         (400, "too much, by a factor of 100"),
         (0.25, "upside down"),
         (0, "too little"),
-        (-4, "cannot be negative"),
     ],
 )
 def test_any_other_number_is_answered_by_its_distance(number, says):
@@ -101,8 +100,17 @@ def test_per_cent_has_distances_of_its_own(number, says):
     assert says in share.reveal()
 
 
+def test_what_cannot_be_negative_is_refused_below_zero():
+    four = of_four()
+    four(8)
+    assert four(-1) == "`-1` is below 0, as no answer is; use 0 or more. Still kept: 8 sectors."
+    assert four.number == 8
+    signed = Guess("11.mean", "gaps", lambda: Answer(-0.5, "Why."))
+    assert signed(-1) == "Kept: **-1 gaps**."
+
+
 def test_an_exponent_has_distances_of_its_own():
-    power = Guess("12.power", "", lambda: Answer(-22, "Why.", exponent=True))
+    power = Guess("12.power", "for e", lambda: Answer(-22, "Why.", exponent=True))
     power(-12)
     assert "10 too much, in the exponent" in power.reveal()
 
@@ -258,6 +266,15 @@ def test_no_cell_gives_an_answer_away_before_it_is_revealed(q):
     number = answer(q.key).number
     for cell in q.cells[max(0, q.at - 3) : q.revealed_at]:
         assert given_away(cell, number, unit) == []
+
+
+@pytest.mark.parametrize("q", ASKED, ids=lambda q: q.key)
+def test_no_answer_or_known_mistake_is_refused(q):
+    unit = re.search(r'unit="([^"]*)"', source(q.cells[q.at]))[1]
+    it = answer(q.key)
+    for number in (it.number, *it.mistakes):
+        asked = Guess(q.key, unit, lambda: it)
+        assert asked(number).startswith("Kept"), number
 
 
 def test_the_spoiler_test_can_fail():

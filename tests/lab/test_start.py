@@ -28,6 +28,21 @@ def test_as_root_and_without_a_browser():
     assert not any("default_url" in argument for argument in arguments)
 
 
+def test_each_clone_has_its_own_tabs_and_kernels_do_not_warn():
+    arguments = start.arguments(ROOT / "work", "", browser=True, root=False)
+    assert f"--LabApp.workspaces_dir={ROOT / 'work' / '.lab'}" in arguments
+    from jupyter_client.manager import KernelManager
+
+    (told,) = (a.partition("=")[2] for a in arguments if a.startswith("--KernelManager.transport_"))
+    assert KernelManager(transport_encryption=told).transport_encryption == "auto"
+
+
+def test_the_file_list_keeps_its_width_for_names():
+    with open(start.SETTINGS / "overrides.json", encoding="utf-8") as file:
+        told = json.load(file)["@jupyterlab/filebrowser-extension:browser"]
+    assert told == {"showLastModifiedColumn": False}
+
+
 def test_the_first_page_is_a_chapter():
     assert (start.CHAPTERS / start.START).is_file()
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from lab.working_copy import LAID, digest, update
+from lab.working_copy import LAID, digest, trust, update
 from tests.support.faults import faults
 
 
@@ -120,6 +120,26 @@ def test_a_damaged_copy_counts_as_changed(chapters, work, damage):
     assert len(update(chapters, work)) == 1
     assert (work / "01.ipynb").read_text() == damage
     assert digest(work / "01.new2.ipynb") == digest(chapters / "01.ipynb")
+
+
+def test_copies_are_trusted_as_long_as_they_are_the_course_s(chapters, work, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    import nbformat
+    from nbformat.sign import NotebookNotary
+
+    chapter = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
+    for name in ("01.ipynb", "02.ipynb"):
+        nbformat.write(chapter, chapters / name)
+    update(chapters, work)
+    changed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("2")])
+    nbformat.write(changed, work / "02.ipynb")
+    trust(work)
+    with NotebookNotary() as notary:
+        trusted = [
+            notary.check_signature(nbformat.read(work / name, as_version=4))
+            for name in ("01.ipynb", "02.ipynb")
+        ]
+    assert trusted == [True, False]
 
 
 @pytest.mark.parametrize("damage", [None, "", "[]", '{"01.ipynb": '])

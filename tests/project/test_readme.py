@@ -29,6 +29,14 @@ def test_the_picture_is_up_to_date_and_sharp():
     assert f"![{words}](book/images/ladder.png)" in README
 
 
+def test_the_error_of_all_predictions_and_its_picture_are_those_of_their_page():
+    page = (ROOT / "book" / "predictions.md").read_text("utf-8")
+    bold, words = re.search(r"(\*\*[^*]+\*\*).*?!\[(.+?)\]", page, re.S).groups()
+    assert bold in " ".join(README.split())
+    with Image.open(ROOT / "book" / "images" / "predictions.png") as picture:
+        assert picture.text["Description"] == words, "run: python -m benchmarks.forecast.pages"
+
+
 def test_predictions_are_of_the_kernels_that_are_here():
     rows = stored(readme.DEVICE, readme.PREDICTED).rows
     found = {(r["kernel"], r["problem"], r["tiling"]): r["source_sha256"] for r in rows}

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from html.parser import HTMLParser
 
 import pytest
@@ -29,7 +30,7 @@ def test_each_chapter_has_a_card_with_its_minutes(path):
     question, footer = card.split(":::{card-footer}")
     assert question.strip().endswith("?")
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    text = " ".join("".join(cell["source"]) for cell in cells[:4])
+    text = " ".join("".join(cell["source"]) for cell in cells[:6])
     written = {"ten": "10"}
     (minutes,) = set(re.findall(r"(\w+) minutes", text))
     assert footer.split()[0] == written.get(minutes, minutes)
@@ -50,6 +51,20 @@ def test_the_ladder_is_as_steep_as_the_first_notebook_says():
     start = (ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8")
     assert "Seven programs" in start
     assert "more than fifty times" in " ".join(start.replace('\\n",\n    "', " ").split())
+
+
+# ------------------------------------------------------------------------------------------- units
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "book").glob("*.md")), *NOTEBOOKS]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_sizes_of_1024_bytes_have_their_own_prefix(path):
+    """As notation.md says: 1 KiB = 1024 B; what is decimal is kB."""
+    text = path.read_text("utf-8")
+    if path in NOTEBOOKS:
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    assert re.findall(r".{20}[\d}] KB\b", text) == []
 
 
 # ------------------------------------------------------------------------------------------- films
@@ -123,6 +138,38 @@ def test_every_picture_refers_to_an_image_that_is_there_once(told):
     assert used == set(range(len(images)))
     assert len(set(images)) == len(images)
     assert all(picture.count("<img") == picture.count('"@') >= 1 for picture, _ in pictures)
+
+
+# What the text beside a film asks for: (explorer, control) -> values.
+ASKED = {
+    ("Coalescing", "stride"): {0, 1, 2, 4, 8, 16},  # "every second number? Every eighth?"
+    ("Coalescing", "offset"): {0, 1, 8, 16},  # "x[i + 1]"; "at which offsets are there 4?"
+    ("Roofline", "n"): {128, 143, 144, 229, 230},  # "the smallest n", "batch that is math limited"
+    ("Quantization", "n"): {16, 32, 48, 64},  # "which n use all of the GPU?"
+    ("Quantization", "m"): {32, 40},
+    ("SplitK", "parts"): {4, 5},
+    ("StageTimeline", "from step"): {0, 6},
+    ("Rounding", "x"): {0.1, 1 + 2**-8, 1 + 3 * 2**-8, 1e-5, 1e-7},
+}
+
+
+@cache
+def beside_a_text(name):
+    """An explorer as the first page or the first notebook that has it makes it."""
+    pages = [INDEX, *(path.read_text("utf-8").replace('\\"', '"') for path in NOTEBOOKS)]
+    call = re.search(rf"explorers\.{name}\(.*\)", "\n".join(pages))[0]
+    return eval(call, {"explorers": explorers})
+
+
+@pytest.mark.parametrize(("name", "control"), film.STOPS)
+def test_a_film_has_the_values_that_the_text_beside_it_asks_for(name, control):
+    asked = ASKED[name, control]
+    if name == "StageTimeline":  # its first picture takes seconds
+        assert asked <= set(film.STOPS[name, control])
+        return
+    (found,) = (one for one in film.controls(beside_a_text(name)) if one.name == control)
+    assert asked <= set(found.values)
+    assert found.widget.value in found.values
 
 
 EXPLORERS = {

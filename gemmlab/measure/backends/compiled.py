@@ -80,7 +80,7 @@ def _dispatcher(build: Callable, tiling: Tiling, variant: tuple, options: tuple)
 
 
 def allow_shared(function: Any, device: Device, most: int) -> None:
-    """Let a compiled kernel be launched with `most` bytes of dynamic shared memory, not 48 KB.
+    """Let a compiled kernel be launched with `most` bytes of dynamic shared memory, not 48 KiB.
 
     Source: CUDA Driver API, cuKernelSetAttribute.
     """

@@ -1,0 +1,17 @@
+// What the theme leaves without a name, a landmark or the keyboard's focus.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const fold of document.querySelectorAll(".bd-sidebar-primary summary")) {
+    const page = fold.closest("li")?.querySelector("a");
+    fold.setAttribute("aria-label", `Pages of ${page?.textContent.trim() ?? "this part"}`);
+  }
+  const home = document.querySelector(".bd-sidebar-primary .navbar-brand")?.closest(".sidebar-primary-item");
+  home?.setAttribute("role", "navigation");
+  home?.setAttribute("aria-label", "First page");
+  // A picture that is wider than a phone is moved in its paragraph, by keys, too.
+  for (const image of document.querySelectorAll(".bd-article p > img:only-child"))
+    new ResizeObserver(() => {
+      const box = image.parentElement;
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }).observe(image.parentElement);
+});
