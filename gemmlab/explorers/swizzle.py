@@ -150,9 +150,10 @@ class Swizzle(Explorer):
             )  # fmt: skip
             marker, _ = style.MARKS["simulated"]
             (self.dots[name],) = ax.plot([], [], marker, color=colour, markersize=9, zorder=5)
-        self.dots["mma_swizzled"].set_label("counted (simulated)")
         (self.here,) = ax.plot([], [], "o", markersize=17, zorder=4, markerfacecolor="none")
         self.here.set(color=style.GREY, markeredgewidth=1.2)
+        # Whatever its colour, a triangle was counted.
+        ax.plot([], [], marker, color=style.INK, markersize=9, label="counted (simulated)")
         ax.legend(loc="upper left", frameon=False, fontsize=style.NOTE)
         style.title(ax, "A whole block, both kernels")
         plots.provenance(ax, "predicted, and simulated")

@@ -85,7 +85,13 @@ class ThreadTiles(Runner):
         chosen = kernel.choose(tiling(*map(int, self.thread.value.split("×"))))
         return kernel, chosen, backends.choose(kernel, self.backend.value)
 
+    @property
+    def runnable(self) -> bool:
+        """Whether there is something to run: what is recorded is all shown."""
+        return self.backend.value != "recorded"
+
     def show(self) -> str:
+        self.enable()
         problem, (kernel, chosen, backend) = self.problem, self.choice
         target, counted = self.target(backend), backend == "simulator"
         if counted:

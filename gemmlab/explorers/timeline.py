@@ -249,12 +249,19 @@ def _step(found: Steps, whole: Steps, left_out: str) -> str:
     step = f"step along k takes the blocks of an SM {number(found.cycles)} cycles"
     if found is whole:
         return f"A {step}. {slots}."
-    return f"Without {left_out} a {step} instead of {number(whole.cycles)}. {slots}."
+    told = f"Without {left_out} a {step} instead of {number(whole.cycles)}."
+    if found.cycles > whole.cycles:
+        told += (
+            " Longer, with less to wait for: warps come in another order, and more of them at once "
+            "ask for the same unit."
+        )
+    return f"{told} {slots}."
 
 
 def _dearest(lines: list[LineCost]) -> str:
     told = [
-        f"“{_short(cost.line.text)}” {percent(cost.share)} ({in_words(cost.used, USED, 1)})"
+        f"“{_short(cost.line.text)}” {percent(cost.share)}"
+        + (f" ({used})" if (used := in_words(cost.used, USED, 1)) else "")
         for cost in lines[:DEAREST]
     ]
     return f"Lines that take most slots, used and empty: {'; '.join(told)}."

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from gemmlab import Gemm, Tiling, device, explorers, kernels, plots, predict, records
@@ -81,6 +82,19 @@ def test_a_tiny_problem_is_limited_by_latency():
     assert low < explorer.prediction.flops_per_second
 
 
+def test_a_latency_that_is_not_recorded_is_said_in_place_of_a_time():
+    explorer = Roofline("rtx2060", "float64", m=1, n=1, k=1)
+    assert "latency limits it, and the latency of this device is not recorded" in explorer.message
+    assert "Predicted" not in explorer.message
+    assert not len(explorer.points["predicted"].get_xdata())
+    for side in (explorer.m, explorer.n, explorer.k):
+        side.value = 4096
+    assert "is not recorded for this device.\nPredicted: " in explorer.message
+    assert len(explorer.points["predicted"].get_xdata()) == 1
+    lab = KernelLab("tiled", n=16, backend="simulator", device="rtx2060")
+    assert "no time, as its latency is not recorded" in lab.message
+
+
 def test_artists_are_changed_and_not_made_again(roofline):
     point, children = roofline.points["predicted"], len(roofline.ax.get_children())
     for m in (16, 1000, 16384):
@@ -152,7 +166,7 @@ def test_before_a_run_there_is_a_prediction(lab):
 
 def test_a_run_lies_on_its_prediction(lab):
     picture = lab.picture.png
-    assert "counted − predicted = 0 for all" in ran(lab)
+    assert "Counted − predicted = 0 for all" in ran(lab)
     assert "simulated: the result is right" in lab.message
     assert lab.origin.get_text() == "predicted · simulated"
     assert lab.picture.png != picture
@@ -194,11 +208,41 @@ def test_every_row_of_the_simulator_is_predicted(lab):
         assert found == predict(problem, "h200", kernel).bytes["global"]
 
 
+def test_there_are_as_many_bars_as_counters(lab):
+    told = re.search(r"for all (\d+) counters", ran(lab))[1]
+    assert int(told) == len(lab.compared.names)
+    assert "shared_bank_conflicts" in lab.compared.names
+
+
+def test_an_error_has_no_hyphen_at_which_a_line_breaks(lab):
+    error = re.search(r"\(error (.*), at most (.*)\)", ran(lab))
+    assert "e-" not in error[0]
+    assert "·10⁻" in error[2]
+
+
+def test_nothing_is_cleared_where_nothing_was_run(lab):
+    assert lab.clear.disabled
+    ran(lab)
+    assert not lab.clear.disabled
+    lab.clear.click()
+    assert lab.clear.disabled
+
+
+def test_the_legends_of_the_lab_have_what_is_drawn():
+    lab = KernelLab("tiled", n=4096, backend="recorded")
+    texts = [text.get_text() for text in lab.right.get_legend().get_texts()]
+    assert lab.over.odd
+    assert texts == ["predicted", "recorded", "n is no power of two"]
+    bars = {to_hex(bar.get_facecolor()) for bar in lab.rows.bars}
+    shown = {to_hex(patch.get_facecolor()) for patch in lab.left.get_legend().findobj(Rectangle)}
+    assert bars <= shown
+
+
 def test_a_size_below_the_slider_is_in_the_picture(lab):
     lab.size.value = 3
     low, high = lab.left.get_xlim()
     assert low < min(lab.rows.predicted.get_xdata()) < high
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 def test_ragged_sizes(lab):
@@ -206,7 +250,7 @@ def test_ragged_sizes(lab):
     lab.m.value, lab.n.value, lab.k.value = 17, 33, 5
     assert lab.sides.layout.display == "flex"
     assert "17×33×5" in ran(lab)
-    assert "counted − predicted = 0" in lab.message
+    assert "Counted − predicted = 0" in lab.message
 
 
 def test_a_slider_draws_only_what_moves(lab):
@@ -225,7 +269,7 @@ def test_a_tile_of_too_many_threads_is_not_offered(lab):
     with pytest.raises(ValueError, match=r"4096 threads.*1024 threads"):
         KernelLab("tiled", tile=64, backend="simulator")
     lab.tile.value = Tiling.square(8)
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 @pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
@@ -355,12 +399,12 @@ def test_recorded_times_are_laid_over_the_prediction(lab):
     assert f"recorded on NVIDIA H200 SXM, {m.provenance['date'][:10]}" in lab.message
     assert f"Median of {len(m.samples)} runs" in lab.message
     p = predict(m.problem, "h200", kernels.tiled, m.tiling)
-    assert f"measured ÷ predicted time = {plots.number(m.seconds / p.seconds)}." in lab.message
+    assert f"Measured ÷ predicted time = {plots.number(m.seconds / p.seconds)}." in lab.message
     assert list(lab.rows.predicted.get_xdata()) == [p.flops_per_second]
     assert list(lab.here.get_ydata()) == [m.flops_per_second]
     assert lab.origin.get_text().startswith("predicted · recorded on NVIDIA H200 SXM")
     lab.backend.value = "simulator"  # each backend's own history comes back
-    assert "counted − predicted = 0" in lab.message
+    assert "Counted − predicted = 0" in lab.message
 
 
 def test_a_wrong_result_is_called_wrong(monkeypatch, lab):
@@ -379,7 +423,7 @@ def test_a_failing_run_leaves_the_lab_usable(monkeypatch, lab):
         patch.setattr(backends, "run", fail)
         assert ran(lab) == "Not possible: the GPU <fell> off"
         assert "&lt;fell&gt;" in lab.caption.value
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 def test_a_run_is_stopped_and_the_lab_stays_usable(lab):
@@ -395,7 +439,7 @@ def test_a_run_is_stopped_and_the_lab_stays_usable(lab):
     assert "Stopped" in lab.message
     assert lab.history == []
     lab.size.value = 32
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 def test_a_second_run_waits_for_the_first(monkeypatch, lab):
@@ -436,7 +480,7 @@ def test_cpu_kernels_bring_each_other():
     message = ran(lab)
     assert "measured here" in message
     assert "predicted for an ideal kernel" in message
-    assert "measured ÷ predicted time" in message
+    assert "Measured ÷ predicted time" in message
 
 
 @pytest.mark.parametrize(
