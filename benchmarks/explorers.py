@@ -33,13 +33,20 @@ def values(control: Any) -> list[Any]:
     return offered[:: -(-len(offered) // MOST) or 1]
 
 
-def times(control: Any) -> tuple[list[float], list[float], float]:
+def settle(explorer: Explorer) -> None:
+    """Wait for a picture that is made in the background."""
+    if hasattr(explorer, "wait"):
+        explorer.wait()
+
+
+def times(explorer: Explorer, control: Any) -> tuple[list[float], list[float], float]:
     """Wall and processor seconds of each change but the first walk's, and the longest of that."""
     there, before = values(control), control.value
     wall, cpu = [], []
     for value in 3 * (there + there[-2:0:-1]):
         start, busy = time.perf_counter(), time.process_time()
         control.value = value
+        settle(explorer)
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - busy)
     control.value = before
@@ -59,9 +66,10 @@ def main(names: Sequence[str]) -> None:
         explorer = getattr(explorers, name)()
         if not isinstance(explorer, Explorer):  # the browser draws it
             continue
+        settle(explorer)
         for control in explorer.watched:
             if len(values(control)) > 1:
-                wall, cpu, longest = times(control)
+                wall, cpu, longest = times(explorer, control)
                 row = statistics.median(wall), statistics.median(cpu), longest
                 told = f"{name}, {name_of(control)}"
                 print(f"{told:32}{1e3 * row[0]:8.0f}{1e3 * row[1]:12.0f}{1e3 * row[2]:20.0f}")
