@@ -27,10 +27,25 @@ def values(control: Any) -> list[Any]:
     """Some of the values that a control offers, in order; none where it is a field to type in."""
     if isinstance(control, Number):
         offered = list(control.stops)
+    elif hasattr(control, "step"):
+        offered = list(range(control.min, control.max + 1, control.step))
     else:
         options = getattr(control, "options", ())
         offered = [option[1] if isinstance(option, tuple) else option for option in options]
     return offered[:: -(-len(offered) // MOST) or 1]
+
+
+def controls(explorer: Explorer) -> list[Any]:
+    """The controls of an explorer that are its own, from the first to the last."""
+    every = [
+        x
+        for own in vars(explorer).values()
+        for x in (own.values() if isinstance(own, dict) else [own])
+    ]
+    found = [
+        c for c in every if isinstance(c, Number) or hasattr(c, "options") or hasattr(c, "step")
+    ]
+    return list(dict.fromkeys(found))
 
 
 def settle(explorer: Explorer) -> None:
@@ -67,7 +82,7 @@ def main(names: Sequence[str]) -> None:
         if not isinstance(explorer, Explorer):  # the browser draws it
             continue
         settle(explorer)
-        for control in explorer.watched:
+        for control in controls(explorer):
             if len(values(control)) > 1:
                 wall, cpu, longest = times(explorer, control)
                 row = statistics.median(wall), statistics.median(cpu), longest

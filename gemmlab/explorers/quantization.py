@@ -133,7 +133,7 @@ class Quantization(Explorer):
         order = (self.n, self.sizes["m"], self.sizes["k"])
         self.arrange(
             [row(self.device, self.tile, self.dtype), row(*order)],
-            (self.device, self.tile, self.dtype, *order),
+            (self.tile, self.dtype, *order),  # another device draws once it has offered its own
         )
 
     @property

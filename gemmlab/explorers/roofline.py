@@ -51,7 +51,8 @@ class Roofline(Explorer):
         self.device.observe(self._offer_formats, "value")
         self.arrange(
             [row(self.device, self.dtype), self.m, self.n, self.k],
-            watched=(self.device, self.dtype, self.m, self.n, self.k),
+            # Another device draws once it has offered its formats.
+            watched=(self.dtype, self.m, self.n, self.k),
         )
 
     def show(self) -> str:

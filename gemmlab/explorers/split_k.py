@@ -20,7 +20,6 @@ from gemmlab.model import schedule
 from gemmlab.model.schedule import Sharing, sharing
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
-from gemmlab.plots.timeline import LARGEST
 
 KERNELS = kernels.SPLIT_K
 MOST = 1024  # parts, or blocks
@@ -61,7 +60,7 @@ class SplitK(running.Runner):
             raise ValueError(f"kernel={kernel!r} does not share k; use {', '.join(known)}")
         chosen, target = kernels.get(kernel), load_device(device)
         backends.choose(chosen, backend)
-        suggested = chosen.suggest(Gemm(m, n, k), target)
+        suggested = _suggested(chosen, Gemm(m, n, k), target)
         tiles = _tiles(chosen)
         wanted = _name(block or suggested.block)
         if wanted not in tiles:
@@ -70,6 +69,7 @@ class SplitK(running.Runner):
         over_sms, (self.right,) = plots.figure(4.2, 4.0, bottom=0.27)
         super().__init__(Picture(curve, over_sms), target)
         self._kind: tuple = ()
+        self._recorded = offers.recorded(target)
         self.curve = self.origin = self.placed = None
         self.kernel = dropdown("kernel", known, kernel)
         self.tile = dropdown("tile", list(tiles), wanted, "14em")
@@ -84,7 +84,8 @@ class SplitK(running.Runner):
                 row(*self.sizes.values(), self.split),
                 self.buttons,
             ],
-            (self.kernel, self.tile, self.backend, *self.sizes.values(), self.split),
+            # Another kernel draws once it has offered its tiles.
+            (self.tile, self.backend, *self.sizes.values(), self.split),
         )
 
     @property
@@ -170,8 +171,9 @@ class SplitK(running.Runner):
         rows = (*range(FIRST), *range(target.sms - LAST, target.sms))
         if target.sms <= FIRST + LAST:
             rows = range(target.sms)
-        placed = _placed(kernel, problem, tiling, target.sms)
-        many = sum(one.sm in rows for one in placed) > IN_A_ROW * len(rows)
+        blocks = math.prod(tiling.grid(problem))
+        blocks = blocks * tiling.split if kernel is not kernels.stream_k else tiling.split
+        many = blocks > IN_A_ROW * target.sms
         if many or self.placed is None:
             self.right.clear()
             self.placed = None
@@ -182,20 +184,21 @@ class SplitK(running.Runner):
                 self.right.axhline(FIRST - 0.5, color=style.GREY, linewidth=1, linestyle=":")
         if many:
             self.right.set_axis_off()
-            told = f"{len(placed):,} pieces: too many to draw"
+            told = f"{blocks:,} blocks: too many to draw"
             self.right.text(0, 0.5, told, fontsize=style.LABEL, color=style.INK)
             plots.describe(self.right, told, "schedule")
             return
         self.right.set_axis_on()
         self.placed = plots.schedule(
-            self.right, placed, target.sms, artists=self.placed, shown=rows
-        )
+            self.right, _placed(kernel, problem, tiling, target.sms), target.sms,
+            artists=self.placed, shown=rows,
+        )  # fmt: skip
 
     def _observed(
         self, kernel: Kernel, problem: Gemm, tiling: Tiling, backend: str
     ) -> list[Measurement]:
         """Runs of this kernel, tile and problem in any split: of the history, or recorded."""
-        found = offers.recorded(self.device) if backend == "recorded" else self.history
+        found = self._recorded if backend == "recorded" else self.history
         return [
             m
             for m in found
@@ -204,8 +207,7 @@ class SplitK(running.Runner):
         ]
 
     def _library(self, problem: Gemm) -> float | None:
-        found = offers.recorded(self.device)
-        times = (m.seconds for m in found if (m.kernel, m.problem) == ("cublas", problem))
+        times = (m.seconds for m in self._recorded if (m.kernel, m.problem) == ("cublas", problem))
         return next(times, None)
 
     def _offer(self, change: Any) -> None:
@@ -237,6 +239,11 @@ def _seconds(kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device) -> f
     return sharing(kernel.name, problem, target, tiling).seconds
 
 
+@lru_cache(maxsize=256)
+def _suggested(kernel: Kernel, problem: Gemm, target: Device) -> Tiling:
+    return kernel.suggest(problem, target)
+
+
 @lru_cache(maxsize=4096)
 def _sectors(kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device) -> int:
     counters = kernel.work(problem, tiling).counters
@@ -255,9 +262,6 @@ def _global(counters: dict) -> int:
 def _placed(kernel: Kernel, problem: Gemm, tiling: Tiling, sms: int) -> list[schedule.Placed]:
     across, down = tiling.grid(problem)
     deal = schedule.stream_k if kernel is kernels.stream_k else schedule.split_k
-    blocks = across * down * (1 if kernel is kernels.stream_k else tiling.split)
-    if blocks > 8 * LARGEST:
-        raise ValueError(f"{blocks:,} blocks are too many to deal out; use fewer parts")
     return schedule.schedule(deal(across * down, tiling.steps(problem), tiling.split), sms)
 
 
@@ -267,7 +271,7 @@ def _cut(kernel: Kernel, tiling: Tiling) -> str:
 
 def _own(kernel: Kernel, problem: Gemm, target: Device, tiling: Tiling) -> list[str]:
     """Say which tile and split the kernel takes where none is asked for, unless it has these."""
-    own = kernel.suggest(problem, target)
+    own = _suggested(kernel, problem, target)
     if (own.block, own.split) == (tiling.block, tiling.split):
         return []
     return [f"By itself {kernel.name} takes {_name(own.block)} and {_cut(kernel, own)} here."]

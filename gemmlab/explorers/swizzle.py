@@ -75,7 +75,8 @@ class Swizzle(Explorer):
             control.style.description_width = "8em"
         self._draw_axes()
         self.length.observe(self._offer_pieces, "value")
-        controls = self.kernel, self.length, self.piece
+        # Another length draws once it has offered its pieces.
+        controls = self.kernel, self.piece
         self.arrange([row(self.kernel, self.length), self.piece], watched=controls)
 
     def show(self) -> str:

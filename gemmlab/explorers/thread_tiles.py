@@ -72,7 +72,7 @@ class ThreadTiles(Runner):
         self.kernel.observe(self._offer_tiles, "value")
         self.arrange(
             [row(self.kernel, self.thread), row(self.size, self.backend), self.buttons],
-            (self.kernel, self.thread, self.size, self.backend),
+            (self.thread, self.size, self.backend),  # another kernel draws once it has offered
         )
 
     @property
