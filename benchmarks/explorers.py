@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import ipywidgets as widgets
+
 from gemmlab import explorers
 from gemmlab.explorers.shared.base import Explorer
 from gemmlab.explorers.shared.controls import Number
@@ -27,7 +29,7 @@ def values(control: Any) -> list[Any]:
     """Some of the values that a control offers, in order; none where it is a field to type in."""
     if isinstance(control, Number):
         offered = list(control.stops)
-    elif hasattr(control, "step"):
+    elif isinstance(control, widgets.IntSlider):
         offered = list(range(control.min, control.max + 1, control.step))
     else:
         options = getattr(control, "options", ())
@@ -42,10 +44,7 @@ def controls(explorer: Explorer) -> list[Any]:
         for own in vars(explorer).values()
         for x in (own.values() if isinstance(own, dict) else [own])
     ]
-    found = [
-        c for c in every if isinstance(c, Number) or hasattr(c, "options") or hasattr(c, "step")
-    ]
-    return list(dict.fromkeys(found))
+    return [c for c in every if isinstance(c, Number | widgets.IntSlider) or hasattr(c, "options")]
 
 
 def settle(explorer: Explorer) -> None:

@@ -27,7 +27,7 @@ MOST = 1024  # parts, or blocks
 CURVE = (*range(1, 41), 44, 48, 52, 56, 60, 64, 65, 66, 67, 80, 96, 112, 128, 131, 132, 133, 160,
          192, 224, 256, 263, 264, 265, 330, 396, 397, 512, 768, MOST)  # fmt: skip
 FEW = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # where traffic is counted beforehand
-IN_A_ROW = 40  # pieces of an SM, one after the other, that can be told apart
+IN_A_ROW = 16  # pieces of an SM, one after the other, that can be told apart
 FIRST, LAST = 12, 4  # SMs that have a row, of more: one reads no more, and the last ones idle first
 HIGHEST = {"m": 12, "n": 12, "k": 16}  # powers of two at the ends of the sliders
 

@@ -10,6 +10,7 @@ from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.explorers.shared.preparing import Preparer
 from gemmlab.explorers.timeline import LINES, Rung, rung, simulated, times
+from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import number
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import percent
@@ -61,9 +62,10 @@ class StageTimeline(Preparer):
         """The rung."""
         return self.kernel.value
 
-    def prepare(self, wanted: str) -> tuple[Ring, Rung]:
+    def prepare(self, wanted: str) -> tuple[Ring, Rung, Measurement | None]:
         """Simulate a rung's block."""
-        return found(wanted), rung(wanted)
+        chosen = rung(wanted)
+        return found(wanted), chosen, chosen.recorded
 
     def choose(self, wanted: str) -> None:
         self.kernel.value = wanted
@@ -73,7 +75,7 @@ class StageTimeline(Preparer):
 
     def show(self) -> str:
         name, step = self.kernel.value, self.step.value
-        one, chosen = self.prepared
+        one, chosen, recorded = self.prepared
         turn = one.turns[step]
         self.ax.clear()
         rows = plots.turns(one, turn.asked, turn.asked + SHOWN)
@@ -83,7 +85,9 @@ class StageTimeline(Preparer):
         depth = min(chosen.runs)
         steps = depth // chosen.kernel.default.block[2]
         block = f"The simulated block takes {steps} steps for each tile of C, as k is {depth} here."
-        return "\n".join([times(chosen), f"{block} {_told(step, turn)}", _shares(one, turn.asked)])
+        return "\n".join(
+            [times(chosen, recorded), f"{block} {_told(step, turn)}", _shares(one, turn.asked)]
+        )
 
 
 def _told(step: int, turn: Turn) -> str:

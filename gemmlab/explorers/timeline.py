@@ -179,10 +179,11 @@ class Timeline(Preparer):
         """The rung, and what is left out of its simulation."""
         return self.kernel.value, self.left_out.value
 
-    def prepare(self, wanted: tuple[str, str]) -> tuple[Rung, Steps, Steps]:
+    def prepare(self, wanted: tuple[str, str]) -> Prepared:
         """Simulate a rung, with all effects and without one."""
         name, left_out = wanted
-        return rung(name), simulated(name, left_out), simulated(name, "")
+        chosen = rung(name)
+        return Prepared(chosen, chosen.recorded, simulated(name, left_out), simulated(name, ""))
 
     def choose(self, wanted: tuple[str, str]) -> None:
         with self.together():
@@ -194,7 +195,7 @@ class Timeline(Preparer):
 
     def show(self) -> str:
         name = self.kernel.value
-        chosen, found, whole = self.prepared
+        chosen, recorded, found, whole = self.prepared
         window = self._window(found)
         at = window.warps.index(self.warp.value), self.cycle.value
         shape = (*window.warps, SHOWN)
@@ -207,12 +208,12 @@ class Timeline(Preparer):
         heading = style.title(self.left, f"{name}: tall issues, thin waits")
         right = style.title(self.right, f"{name}: a step along k")
         self.origin = plots.provenance(self.left, "simulated from compiled code", self.origin)
-        self.times = plots.provenance(self.right, _beside(chosen), self.times)
+        self.times = plots.provenance(self.right, _beside(chosen, recorded), self.times)
         self.moving = *self.cells.moving, heading, *self.bars.moving, right, self.times
         self.frames = (shape, window.first), self.right.get_xlim()
         self.steps = found
         return "\n".join(
-            [times(chosen), _step(found, whole, LEFT_OUT[self.left_out.value]),
+            [times(chosen, recorded), _step(found, whole, LEFT_OUT[self.left_out.value]),
              _dearest(found.lines), _slot(found, window, *at)]
         )  # fmt: skip
 
@@ -250,6 +251,15 @@ class Timeline(Preparer):
         self._held = held
 
 
+class Prepared(NamedTuple):
+    """A rung, its measurement, its steps without an effect, and those with all of them."""
+
+    chosen: Rung
+    recorded: Measurement | None
+    found: Steps
+    whole: Steps
+
+
 class Window(NamedTuple):
     """The explorer shows a window: rows of warps, columns of cycles.
 
@@ -265,9 +275,9 @@ class Window(NamedTuple):
     ahead: np.ndarray
 
 
-def times(chosen: Rung) -> str:
+def times(chosen: Rung, recorded: Measurement | None) -> str:
     """Predicted time, and recorded time where this code was measured, in words."""
-    recorded, predicted = chosen.recorded, chosen.seconds
+    predicted = chosen.seconds
     text = f"{chosen.kernel.name} on {chosen.problem}: predicted from its compiled code "
     text += si(predicted, "s")
     if recorded is None:
@@ -276,8 +286,8 @@ def times(chosen: Rung) -> str:
     return f"{text}, recorded {si(recorded.seconds, 's')}; recorded ÷ predicted = {ratio}."
 
 
-def _beside(chosen: Rung) -> str:
-    recorded, predicted = chosen.recorded, si(chosen.seconds, "s")
+def _beside(chosen: Rung, recorded: Measurement | None) -> str:
+    predicted = si(chosen.seconds, "s")
     seen = f"recorded {si(recorded.seconds, 's')}" if recorded else "not recorded"
     return f"n = {PROBLEM.n}: predicted {predicted}, {seen}"
 

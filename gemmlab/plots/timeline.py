@@ -126,9 +126,11 @@ def _look(look: tuple[str, str]) -> dict[str, object]:
 
 
 def _bar(ax: Axes, y: int, span: Span, looks: Mapping[str, tuple[str, str]]) -> Rectangle:
-    (bar,) = ax.barh(
-        y, span.cycles, HEIGHT, left=span.start, hatch_linewidth=0.5, **_look(looks[span.what])
-    )
+    bar = Rectangle(
+        (span.start, y - HEIGHT / 2), span.cycles, HEIGHT, hatch_linewidth=0.5,
+        **_look(looks[span.what]),
+    )  # fmt: skip
+    ax.add_artist(bar)  # the limits are set, and to widen them for each bar takes its time
     return bar
 
 
@@ -259,7 +261,7 @@ def schedule(
         collection.set_verts(_corners(mine, rows))
         collection.set_facecolor([to_rgb(HUES[one.piece.tile % len(HUES)]) for one in mine])
         collection.set(linewidth=0.8 if few else 0)
-    artists.parts.set_hatch("////" if few else "")
+    artists.parts.set_hatch("//" if few else "")
     if max(len(drawn), len(shown)) <= FEW:
         for one in drawn:
             middle = (one.start + one.end) / 2, rows[one.sm]
@@ -306,7 +308,7 @@ def _new(ax: Axes, legend: bool) -> ScheduleArtists:
         ax.add_collection(collection, autolim=False)
     if legend:
         looks = {"facecolor": style.SKY, "edgecolor": style.INK, "linewidth": 0.8}
-        handles = [Patch(**looks), Patch(**looks, hatch="////", hatch_linewidth=0.5)]
+        handles = [Patch(**looks), Patch(**looks, hatch="//", hatch_linewidth=0.5)]
         names = ["a whole tile", "a part, to be added"]
         below = -34 / (72 * ax.get_figure().get_figheight() * ax.get_position().height)
         style.legend(
