@@ -90,6 +90,7 @@ def show_films() -> None:
 def film(explorer: Explorer) -> str:
     """The film of an explorer as HTML; the explorer itself is left as it was."""
     stills = Stills(explorer)
+    settle(explorer)
     stills.keep()
     everything = leaves(explorer, hidden=True)
     before = {widget: widget.value for widget in everything if hasattr(widget, "value")}
@@ -102,12 +103,19 @@ def film(explorer: Explorer) -> str:
                 kept.append((0, control.label))
                 continue
             control.widget.value = value
+            settle(explorer)
             if not explorer.message.startswith("Not possible"):
                 kept.append((stills.keep(), control.label))
             restore(before)
         if len(kept) > 1:
             rows.append(_row(control, kept))
     return _page(type(explorer).__name__, rows, stills)
+
+
+def settle(explorer: Explorer) -> None:
+    """Wait for a picture that is made in the background."""
+    if hasattr(explorer, "wait"):
+        explorer.wait()
 
 
 def controls(explorer: Explorer) -> Iterator[Control]:

@@ -83,7 +83,9 @@ class Coalescing(Explorer):
         self.mark.set_data([stride], [self.counted])
         used = _used(stride, offset, size)
         self.map.set_array(np.where(used > 0, 0.25 + 0.75 * used / transactions.SECTOR, 0))
-        self.heading.set_text(f"Stride {stride}, offset {offset}: {self.counted} sectors")
+        self.heading.set_text(
+            f"Stride {stride}, offset {offset}: {style.count(self.counted, 'sector')}"
+        )
         self.moving = self.curve, self.mark, self.map, self.edges, self.heading
         self.frames = "the axes stay", "and so do those of the map"
         return self._describe(int(used.sum()))
@@ -93,7 +95,8 @@ class Coalescing(Explorer):
         return "\n".join([
             f"Lane i loads element {self.stride.value}·i + {self.offset.value}, of "
             f"{self.itemsize.value} bytes: one request of the warp.",
-            f"Predicted: {self.predicted} sectors. Counted: {self.counted} sectors (simulated).",
+            f"Predicted: {style.count(self.predicted, 'sector')}. Counted: "
+            f"{style.count(self.counted, 'sector')} (simulated).",
             f"{moved} bytes are moved, and the lanes use {used} different ones of them: "
             f"{number(100 * used / moved)} %.",
         ])  # fmt: skip

@@ -138,7 +138,7 @@ class DotError(Explorer):
                 f"{how.title}: largest error {number(largest / UNIT)} u (emulated), "
                 f"{number(100 * largest / bound)} % of its bound, {number(bound / UNIT)} u."
             )
-        return "\n".join(lines) + "\nErrors are relative to Σ|a·b|, and u = 2^-24."
+        return "\n".join(lines) + "\nErrors are relative to Σ|a·b|, and u = 2⁻²⁴."
 
     def _draw_curves(self, found: dict, dtype: str, arch: str) -> Line2D:
         """Draw errors and bounds over k; return the vertical line that marks the chosen k."""
@@ -181,7 +181,7 @@ class DotError(Explorer):
             ax.text(0.01, place - 0.36, numerics.ACCUMULATIONS[way].title, **look)
         ax.axvline(0, color=style.GREY, linewidth=1, zorder=0)
         ax.set(yticks=[], ylim=(len(SHOWN) - 0.5, -0.7))
-        ax.set_xlabel("error / (u·Σ|a·b|), u = $2^{-24}$", fontsize=style.LABEL)
+        ax.set_xlabel("error / (u·Σ|a·b|), u = 2⁻²⁴", fontsize=style.LABEL)
         style.provenance(ax, "emulated")
 
     def _draw_dots(self, found: dict, k: int) -> None:

@@ -42,6 +42,7 @@
       make(entry, "span", name, "", { "aria-hidden": "true" });
       entry.append(text);
     }
+    make(key, "span", "", "Click an element or a lane, or move by arrow keys.");
 
     const layout = () => layouts[at.layout];
     const name = ([q, i, j]) =>

@@ -195,7 +195,11 @@ class KernelLab(running.Runner):
         }
         mine = list(had)
         if place.backend != "recorded":
-            mine += [(k.name, k.default) for k in self.family.values() if not k.library]
+            mine += [
+                (k.name, k.default)
+                for k in self.family.values()
+                if not (k.library or (k.default and k.default not in offers.tilings(k, target)))
+            ]
         order = list(self.family)
         keys = sorted(
             offers.distinct([*mine, place[:2]]),
@@ -232,6 +236,9 @@ class KernelLab(running.Runner):
             names = ["predicted" if kernel.work else "ideal, predicted"]
             names += [origin for _, origin in self.over.dots]
             handles = [next(iter(self.over.lines.values())), *self.over.dots.values()]
+            if self.over.odd:
+                handles.append(next(iter(self.over.odd.values())))
+                names.append("n is no power of two")
             style.legend(self.right, handles, names, loc="lower right")
         return f"{len(mine)} runs"
 

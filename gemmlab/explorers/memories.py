@@ -69,12 +69,14 @@ class Memories(Explorer):
             self.ax, target, DTYPE, bound / 2, self.roof, levels=("dram", "l2", "shared")
         )
         self.marks = plots.memories(self.ax, p, target, self.measurement, self.marks)
+        plots.make_room(self.ax, self.roof, self.marks)
         source = style.source(self.measurement or p)
         if self.origin is None:
             self.origin = plots.provenance(self.ax, source)
         self.origin.set_text(source)
         title = style.title(self.ax, f"{kernel.name}, n = {n}, on {target.title}")
-        drawn = self.marks.joint, *self.marks.marks.values(), *self.marks.labels.values()
+        slopes = self.roof.slope_labels.values()
+        drawn = *slopes, self.marks.joint, *self.marks.marks.values(), *self.marks.labels.values()
         self.moving = title, self.origin, *drawn
         self.frames = ((target, self.ax.get_ylim()),)
         return describe(p, target, self.measurement)
@@ -90,9 +92,10 @@ def describe(p: Prediction, target: Device, measurement: Measurement | None) -> 
         f"clock, {si(longest, 's')}, which allows {si(p.flops / longest, 'FLOP/s')}."
     ]
     lines += [
-        f"{_named(clock)}: {si(p.flops, 'FLOP')} in {si(found[clock], 's')}."
+        f"{style.sentence(_named(clock))}: {si(p.flops, 'FLOP')} in {si(found[clock], 's')}."
         if clock == "math"
-        else f"{_named(clock)}: {number(intensity[clock])} FLOP/B, {si(found[clock], 's')}."
+        else f"{style.sentence(_named(clock))}: {number(intensity[clock])} FLOP/B, "
+        f"{si(found[clock], 's')}."
         for clock in order[1:]
     ]
     if measurement is None:

@@ -133,7 +133,7 @@ class Quantization(Explorer):
         order = (self.n, self.sizes["m"], self.sizes["k"])
         self.arrange(
             [row(self.device, self.tile, self.dtype), row(*order)],
-            (self.device, self.tile, self.dtype, *order),
+            (self.tile, self.dtype, *order),  # another device draws once it has offered its own
         )
 
     @property
@@ -141,6 +141,7 @@ class Quantization(Explorer):
         return Gemm(**{s: c.value for s, c in self.sizes.items()}, dtype=self.dtype.value)
 
     def show(self) -> str:
+        self.dtype.disabled = len(self.dtype.options) == 1
         here, p, tile = scale(self.device.value), self.problem, self.tile.value
         q = quantization(p, here.device, tile, per_sm=1)
         predicted, observed = self._curves(here, p, tile)

@@ -7,6 +7,7 @@ from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of
 from gemmlab.formats import FORMATS
 from gemmlab.model import Prediction, predict
+from gemmlab.model.bounds import latency_unknown
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
 
@@ -50,7 +51,8 @@ class Roofline(Explorer):
         self.device.observe(self._offer_formats, "value")
         self.arrange(
             [row(self.device, self.dtype), self.m, self.n, self.k],
-            watched=(self.device, self.dtype, self.m, self.n, self.k),
+            # Another device draws once it has offered its formats.
+            watched=(self.dtype, self.m, self.n, self.k),
         )
 
     def show(self) -> str:
@@ -60,7 +62,8 @@ class Roofline(Explorer):
         self.roof = plots.roofline(
             self.ax, target, self.dtype.value, p.flops_per_second / 2, self.roof
         )
-        self.points = plots.points(self.ax, [p], artists=self.points)
+        known = [] if latency_unknown(target, p.seconds) else [p]
+        self.points = plots.points(self.ax, known, artists=self.points)
         if self.origin is None:
             self.origin = plots.provenance(self.ax, style.source(p))
         title = style.title(self.ax, f"{p.problem} on {target.title}")
@@ -83,17 +86,28 @@ def describe(p: Prediction, target: Device) -> str:
     peak, ridge = target.peak_of(dtype), target.ops_per_byte(dtype)
     roof = f"{si(peak, 'FLOP/s')} ÷ {si(target.dram_bandwidth, 'B/s')}"
     side = "below" if p.intensity < ridge else "above"
+    first = f"{p.problem} on {target.title} is predicted to be limited by {p.limiter}."
+    last = (
+        f"Predicted: {si(p.seconds, 's')}, {si(p.flops_per_second, 'FLOP/s')}, "
+        f"{number(100 * p.flops_per_second / peak)} % of the peak."
+    )
+    if latency_unknown(target, p.seconds):
+        first = (
+            f"{p.problem} on {target.title} is so small that latency limits it, and the latency of "
+            "this device is not recorded: it has no point."
+        )
+        last = "Neither is its time: a trip to DRAM takes some hundred nanoseconds on any GPU."
+    trip = f"one trip to DRAM takes {si(p.times['latency'], 's')}"
+    if not target.dram_latency:
+        trip = "how long one trip to DRAM takes is not recorded for this device"
     lines = [
-        f"{p.problem} on {target.title} is predicted to be limited by {p.limiter}.",
+        first,
         f"Its arithmetic intensity of {number(p.intensity)} FLOP/B lies {side} the device's "
         f"ops:byte ratio of {number(ridge)} FLOP/B ({roof}).",
         f"{si(p.flops, 'FLOP')} of math take {si(p.times['math'], 's')}; moving "
-        f"{si(p.bytes['dram'], 'B')} takes {si(p.times['dram'], 's')}"
-        + (f"; one trip to DRAM takes {si(p.times['latency'], 's')}." if target.dram_latency
-           else "."),
-        f"Predicted: {si(p.seconds, 's')}, {si(p.flops_per_second, 'FLOP/s')}, "
-        f"{number(100 * p.flops_per_second / peak)} % of the peak.",
-    ]  # fmt: skip
+        f"{si(p.bytes['dram'], 'B')} takes {si(p.times['dram'], 's')}; {trip}.",
+        last,
+    ]
     return "\n".join(lines)
 
 

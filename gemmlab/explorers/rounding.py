@@ -116,14 +116,14 @@ class Rounding(Explorer):
             text += "\nAn exponent of ones with a fraction of 0 is an infinity."
             return f"{text} The largest number of {form.name} is {form.largest!r}."
         place = float(ulp(x, form.name))
-        text += f"\nNumbers are {place:.4g} apart here (one ulp)."
+        text += f"\nNumbers are {style.raised(f'{place:.4g}')} apart here (one ulp)."
         if x == self.rounded:
             return text + " x is one of them."
         relative = abs(self.rounded - x) / abs(x)
         text += (
-            f" The error is {number(abs(self.rounded - x) / place)} ulp; relative to x it is "
-            f"{relative:.3g}, {number(relative / form.unit_roundoff)} times the unit roundoff "
-            f"u = 2^-{form.precision}."
+            f" The error is {number(abs(self.rounded - x) / place)} ulp. Its ratio to x is "
+            f"{number(relative)}; that is {number(relative / form.unit_roundoff)} u, with the unit "
+            f"roundoff u = {style.power(2, -form.precision)}."
         )
         if abs(x) < form.smallest_normal:
             text += " x is below the normal numbers: the relative error has no bound here."

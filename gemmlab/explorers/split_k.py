@@ -1,8 +1,10 @@
 """The split explorer: time over the parts of k, and which SM computes which part when."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from gemmlab import Gemm, Tiling, kernels, plots
 from gemmlab import device as load_device
@@ -18,7 +20,6 @@ from gemmlab.model import schedule
 from gemmlab.model.schedule import Sharing, sharing
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
-from gemmlab.plots.timeline import LARGEST
 
 KERNELS = kernels.SPLIT_K
 MOST = 1024  # parts, or blocks
@@ -26,6 +27,8 @@ MOST = 1024  # parts, or blocks
 CURVE = (*range(1, 41), 44, 48, 52, 56, 60, 64, 65, 66, 67, 80, 96, 112, 128, 131, 132, 133, 160,
          192, 224, 256, 263, 264, 265, 330, 396, 397, 512, 768, MOST)  # fmt: skip
 FEW = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # where traffic is counted beforehand
+IN_A_ROW = 16  # pieces of an SM, one after the other, that can be told apart
+FIRST, LAST = 12, 4  # SMs that have a row, of more: one reads no more, and the last ones idle first
 HIGHEST = {"m": 12, "n": 12, "k": 16}  # powers of two at the ends of the sliders
 
 
@@ -57,7 +60,7 @@ class SplitK(running.Runner):
             raise ValueError(f"kernel={kernel!r} does not share k; use {', '.join(known)}")
         chosen, target = kernels.get(kernel), load_device(device)
         backends.choose(chosen, backend)
-        suggested = chosen.suggest(Gemm(m, n, k), target)
+        suggested = _suggested(chosen, Gemm(m, n, k), target)
         tiles = _tiles(chosen)
         wanted = _name(block or suggested.block)
         if wanted not in tiles:
@@ -66,6 +69,7 @@ class SplitK(running.Runner):
         over_sms, (self.right,) = plots.figure(4.2, 4.0, bottom=0.27)
         super().__init__(Picture(curve, over_sms), target)
         self._kind: tuple = ()
+        self._recorded = offers.recorded(target)
         self.curve = self.origin = self.placed = None
         self.kernel = dropdown("kernel", known, kernel)
         self.tile = dropdown("tile", list(tiles), wanted, "14em")
@@ -80,7 +84,8 @@ class SplitK(running.Runner):
                 row(*self.sizes.values(), self.split),
                 self.buttons,
             ],
-            (self.kernel, self.tile, self.backend, *self.sizes.values(), self.split),
+            # Another kernel draws once it has offered its tiles.
+            (self.tile, self.backend, *self.sizes.values(), self.split),
         )
 
     @property
@@ -93,7 +98,13 @@ class SplitK(running.Runner):
         tiling = replace(_tiles(kernel)[self.tile.value], split=self.split.value)
         return kernel, tiling, backends.choose(kernel, self.backend.value)
 
+    @property
+    def runnable(self) -> bool:
+        """Whether there is something to run: what is recorded is all shown."""
+        return self.backend.value != "recorded"
+
     def show(self) -> str:
+        self.enable()
         problem, (kernel, tiling, backend) = self.problem, self.choice
         target = self.target(backend)
         if backend == "simulator":
@@ -102,7 +113,8 @@ class SplitK(running.Runner):
         said = self._draw_curve(kernel, problem, tiling, target, backend, seen)
         shared = sharing(kernel.name, problem, target, tiling)
         self._draw_schedule(kernel, problem, tiling, target)
-        return "\n".join([*_said(kernel, problem, tiling, target, shared), *said])
+        own = _own(kernel, problem, target, tiling)
+        return "\n".join([*_said(kernel, problem, tiling, target, shared), *said, *own])
 
     def _draw_curve(
         self, kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device, backend: str,
@@ -141,36 +153,52 @@ class SplitK(running.Runner):
         self.origin = plots.provenance(self.left, " · ".join(sources), self.origin)
         latest = next((m for m in seen[::-1] if m.tiling.split == tiling.split), None)
         if latest is None:
-            return ["Press Run to compare."]
+            return [
+                "Press Run to compare."
+                if self.runnable
+                else f"No run with {_cut(kernel, tiling)} is recorded."
+            ]
         expected, shown = values[at.index(tiling.split)], _value(latest, counted)
         if counted:
             right = "right" if latest.passed else "WRONG"
             return [f"Counted: {shown:,} sectors, predicted {expected:,}; the result is {right}."]
-        told = f"{latest.source}: {si(shown, 's')}, {shown / expected:.2f} of what is predicted"
+        told = f"{style.sentence(latest.source)}: {si(shown, 's')}, {shown / expected:.2f} times "
+        told += "what is predicted"
         return [told + (f"; cuBLAS takes {si(library, 's')}." if library else ".")]
 
     def _draw_schedule(self, kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device) -> None:
-        """Draw which SM has which piece when, where there are not too many."""
-        placed = _placed(kernel, problem, tiling, target.sms)
-        if len(placed) > LARGEST or self.placed is None:
+        """Draw which SM has which piece when: the first SMs, and the last ones."""
+        rows = (*range(FIRST), *range(target.sms - LAST, target.sms))
+        if target.sms <= FIRST + LAST:
+            rows = range(target.sms)
+        blocks = math.prod(tiling.grid(problem))
+        blocks = blocks * tiling.split if kernel is not kernels.stream_k else tiling.split
+        many = blocks > IN_A_ROW * target.sms
+        if many or self.placed is None:
             self.right.clear()
             self.placed = None
             style.title(self.right, "Which SM computes which tile when")
-            plots.provenance(self.right, "predicted, if all steps take equally long")
-        if len(placed) > LARGEST:
+            told = f"predicted, steps equally long; {len(rows)} of {target.sms} SMs"
+            plots.provenance(self.right, told)
+            if len(rows) < target.sms:
+                self.right.axhline(FIRST - 0.5, color=style.GREY, linewidth=1, linestyle=":")
+        if many:
             self.right.set_axis_off()
-            told = f"{len(placed):,} pieces: too many to draw"
+            told = f"{blocks:,} blocks: too many to draw"
             self.right.text(0, 0.5, told, fontsize=style.LABEL, color=style.INK)
             plots.describe(self.right, told, "schedule")
             return
         self.right.set_axis_on()
-        self.placed = plots.schedule(self.right, placed, target.sms, artists=self.placed)
+        self.placed = plots.schedule(
+            self.right, _placed(kernel, problem, tiling, target.sms), target.sms,
+            artists=self.placed, shown=rows,
+        )  # fmt: skip
 
     def _observed(
         self, kernel: Kernel, problem: Gemm, tiling: Tiling, backend: str
     ) -> list[Measurement]:
         """Runs of this kernel, tile and problem in any split: of the history, or recorded."""
-        found = offers.recorded(self.device) if backend == "recorded" else self.history
+        found = self._recorded if backend == "recorded" else self.history
         return [
             m
             for m in found
@@ -179,16 +207,23 @@ class SplitK(running.Runner):
         ]
 
     def _library(self, problem: Gemm) -> float | None:
-        found = offers.recorded(self.device)
-        times = (m.seconds for m in found if (m.kernel, m.problem) == ("cublas", problem))
+        times = (m.seconds for m in self._recorded if (m.kernel, m.problem) == ("cublas", problem))
         return next(times, None)
 
-    def _offer(self, _change: object) -> None:
-        kernel = kernels.get(self.kernel.value)
+    def _offer(self, change: Any) -> None:
+        """Keep the tile and the parts, so that kernels are compared at the same ones.
+
+        A number of blocks, which *stream_k* has instead, becomes that of as many, and is one again.
+        """
+        before, kernel = kernels.get(change.old), kernels.get(change.new)
         with self.together():
+            tiles = math.prod(_tiles(before)[self.tile.value].grid(self.problem))
             offer(self.tile, {name: name for name in _tiles(kernel)}, self.tile.value)
             self.split.slider.description = "blocks" if kernel is kernels.stream_k else "parts"
-            self.split.value = min(MOST, kernel.suggest(self.problem, self.device).split)
+            if kernel is kernels.stream_k:
+                self.split.value = min(MOST, self.split.value * tiles)
+            elif before is kernels.stream_k:
+                self.split.value = max(1, round(self.split.value / tiles))
 
 
 def _tiles(kernel: Kernel) -> dict[str, Tiling]:
@@ -202,6 +237,11 @@ def _name(block: tuple[int, ...]) -> str:
 @lru_cache(maxsize=4096)
 def _seconds(kernel: Kernel, problem: Gemm, tiling: Tiling, target: Device) -> float:
     return sharing(kernel.name, problem, target, tiling).seconds
+
+
+@lru_cache(maxsize=256)
+def _suggested(kernel: Kernel, problem: Gemm, target: Device) -> Tiling:
+    return kernel.suggest(problem, target)
 
 
 @lru_cache(maxsize=4096)
@@ -222,10 +262,19 @@ def _global(counters: dict) -> int:
 def _placed(kernel: Kernel, problem: Gemm, tiling: Tiling, sms: int) -> list[schedule.Placed]:
     across, down = tiling.grid(problem)
     deal = schedule.stream_k if kernel is kernels.stream_k else schedule.split_k
-    blocks = across * down * (1 if kernel is kernels.stream_k else tiling.split)
-    if blocks > 8 * LARGEST:
-        raise ValueError(f"{blocks:,} blocks are too many to deal out; use fewer parts")
     return schedule.schedule(deal(across * down, tiling.steps(problem), tiling.split), sms)
+
+
+def _cut(kernel: Kernel, tiling: Tiling) -> str:
+    return style.count(tiling.split, "block" if kernel is kernels.stream_k else "part")
+
+
+def _own(kernel: Kernel, problem: Gemm, target: Device, tiling: Tiling) -> list[str]:
+    """Say which tile and split the kernel takes where none is asked for, unless it has these."""
+    own = _suggested(kernel, problem, target)
+    if (own.block, own.split) == (tiling.block, tiling.split):
+        return []
+    return [f"By itself {kernel.name} takes {_name(own.block)} and {_cut(kernel, own)} here."]
 
 
 def _said(
@@ -233,8 +282,7 @@ def _said(
 ) -> list[str]:
     across, down = tiling.grid(problem)
     many = style.count(across * down, "tile")
-    parts = style.count(tiling.split, "part")
-    cut = f"With {parts} of k there" if kernel is not kernels.stream_k else "There"
+    cut = f"With {_cut(kernel, tiling)} of k there" if kernel is not kernels.stream_k else "There"
     sums = "no sums wait" if not shared.stored else f"{si(shared.stored, 'B')} of sums wait"
     if kernel is kernels.split_k_atomics:
         sums = f"{si(tiling.split * problem.m * problem.n, '')} additions in L2"

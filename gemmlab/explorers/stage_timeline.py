@@ -6,9 +6,11 @@ import ipywidgets as widgets
 
 from gemmlab import kernels, plots
 from gemmlab.compiled.forecast.rings import Doing, Ring, Turn, ring
-from gemmlab.explorers.shared.base import Explorer, Picture, row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
-from gemmlab.explorers.timeline import rung, simulated, times
+from gemmlab.explorers.shared.preparing import Preparer
+from gemmlab.explorers.timeline import LINES, Rung, rung, simulated, times
+from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import number
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import percent
@@ -22,14 +24,12 @@ SHOWN = 16_000  # cycles
 @lru_cache(maxsize=8)
 def found(name: str) -> Ring:
     """Return the ring of a rung's block, from its compiled code."""
-    from gemmlab.compiled.forecast.whole_gpu import sm_facts
-
-    executed = rung(name).executed
-    one, run = executed[min(executed)], simulated(name, "").run
-    return ring(one.code, one.blocks(cold=False)[0], run.timeline, sm_facts(one))
+    runs = rung(name).runs
+    one, run = runs[min(runs)], simulated(name, "").run
+    return ring(one.code, one.blocks[0], run.timeline, one.facts)
 
 
-class StageTimeline(Explorer):
+class StageTimeline(Preparer):
     """The explorer shows, cycle by cycle, each stage of a ring and those who fill and empty it.
 
     kernel : one of `KERNELS`, by name
@@ -54,25 +54,40 @@ class StageTimeline(Explorer):
             step, 0, STEPS - 1, description="from step", style=NAMES,
             layout={"width": "24em", "max_width": "100%"},
         )  # fmt: skip
-        self._executed: set[str] = set()
-        self.arrange([row(self.kernel, self.step)], (self.kernel, self.step))
+        self.caption.layout.min_height = LINES
+        self.arrange([row(self.kernel, self.step, self.progress)], (self.kernel, self.step))
+
+    @property
+    def wanted(self) -> str:
+        """The rung."""
+        return self.kernel.value
+
+    def prepare(self, wanted: str) -> tuple[Ring, Rung, Measurement | None]:
+        """Simulate a rung's block."""
+        chosen = rung(wanted)
+        return found(wanted), chosen, chosen.recorded
+
+    def choose(self, wanted: str) -> None:
+        self.kernel.value = wanted
+
+    def called(self, wanted: str) -> str:
+        return wanted
 
     def show(self) -> str:
         name, step = self.kernel.value, self.step.value
-        if name not in self._executed:
-            self._executed.add(name)
-            self.say(f"The compiled code of {name} is being executed: a few seconds, once.")
-        one, chosen = found(name), rung(name)
+        one, chosen, recorded = self.prepared
         turn = one.turns[step]
         self.ax.clear()
         rows = plots.turns(one, turn.asked, turn.asked + SHOWN)
         plots.timeline(self.ax, rows, SHOWN, f"cycles, from step {step} on", TURNS)
         style.title(self.ax, f"{name}: one block on an SM")
         plots.provenance(self.ax, "simulated from compiled code")
-        depth = min(chosen.executed)
+        depth = min(chosen.runs)
         steps = depth // chosen.kernel.default.block[2]
         block = f"The simulated block takes {steps} steps for each tile of C, as k is {depth} here."
-        return "\n".join([times(chosen), f"{block} {_told(step, turn)}", _shares(one, turn.asked)])
+        return "\n".join(
+            [times(chosen, recorded), f"{block} {_told(step, turn)}", _shares(one, turn.asked)]
+        )
 
 
 def _told(step: int, turn: Turn) -> str:

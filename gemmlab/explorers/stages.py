@@ -227,7 +227,7 @@ class Stages(running.Runner):
         shared = KERNEL.shared_bytes(PROBLEM, chosen)
         at_best = launch_seconds(KERNEL, self.device, chosen, PROBLEM)
         share = "a block has an SM to itself" if blocks == 1 else f"blocks share an SM: {blocks}"
-        text = f"The ring takes {shared / 1024:g} KB of shared memory; {share}. "
+        text = f"The ring takes {shared / 1024:g} KiB of shared memory; {share}. "
         text += f"The launch at best: {si(at_best, 's')}"
         if seen := self.recorded.get(chosen):
             text += f"; recorded {si(seen.seconds, 's')}"

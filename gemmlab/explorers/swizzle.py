@@ -75,7 +75,8 @@ class Swizzle(Explorer):
             control.style.description_width = "8em"
         self._draw_axes()
         self.length.observe(self._offer_pieces, "value")
-        controls = self.kernel, self.length, self.piece
+        # Another length draws once it has offered its pieces.
+        controls = self.kernel, self.piece
         self.arrange([row(self.kernel, self.length), self.piece], watched=controls)
 
     def show(self) -> str:
@@ -150,9 +151,10 @@ class Swizzle(Explorer):
             )  # fmt: skip
             marker, _ = style.MARKS["simulated"]
             (self.dots[name],) = ax.plot([], [], marker, color=colour, markersize=9, zorder=5)
-        self.dots["mma_swizzled"].set_label("counted (simulated)")
         (self.here,) = ax.plot([], [], "o", markersize=17, zorder=4, markerfacecolor="none")
         self.here.set(color=style.GREY, markeredgewidth=1.2)
+        # Whatever its colour, a triangle was counted.
+        ax.plot([], [], marker, color=style.INK, markersize=9, label="counted (simulated)")
         ax.legend(loc="upper left", frameon=False, fontsize=style.NOTE)
         style.title(ax, "A whole block, both kernels")
         plots.provenance(ax, "predicted, and simulated")

@@ -14,6 +14,7 @@ from gemmlab import numerics, plots
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import NAMES, dropdown
 from gemmlab.instructions import cvt_rn_f16x2_f32, layout, mma_m16n8k16_f32_f16, unpack_f16x2
+from gemmlab.plots import number
 from gemmlab.plots.shared import style
 from gemmlab.simt import cuda, simulate
 
@@ -245,9 +246,9 @@ class Tcec(Explorer):
         self.products = dropdown("products", list(PRODUCTS.items()), products)
         self.every = dropdown("sums", list(SUMS.items()), every)
         self.values = dropdown("values", VALUES, values)
-        self.scale = _slider("low parts · 2^", SCALES, scale)
-        self.k = _slider("k", RUN, k)
-        self.size = _slider("operands · 2^", SIZES, size)
+        self.scale = _slider("low parts times", _powers(SCALES), scale)
+        self.k = _slider("k", [(str(k), k) for k in RUN], k)
+        self.size = _slider("operands times", _powers(SIZES), size)
         lists = self.unit, self.products, self.every, self.values
         sliders = self.scale, self.k, self.size
         self.arrange([row(*lists), row(*sliders)], watched=(*lists, *sliders))
@@ -256,7 +257,14 @@ class Tcec(Explorer):
     def policy(self) -> numerics.Policy:
         return policy(self.unit.value, self.products.value, self.scale.value, self.every.value)
 
+    def _enable(self) -> None:
+        """Let only be chosen what the policy has: FP32 units split nothing."""
+        mma = UNITS[self.unit.value] != "simt"
+        self.products.disabled = self.every.disabled = not mma
+        self.scale.disabled = not (mma and self.products.value > 1)
+
     def show(self) -> str:
+        self._enable()
         k, size, values = self.k.value, self.size.value, self.values.value
         c, (a, b) = ran(self.policy, k, size, values), operands(k, size, values)
         self.found = error(c, a, b)
@@ -264,13 +272,12 @@ class Tcec(Explorer):
         self.bound = limit(self.policy, k, size, values)
         with np.errstate(all="ignore"):
             norm = numerics.forward_error(c, a.astype(np.float64) @ b.astype(np.float64))
-        self._draw(
-            self.left, LENGTHS, [(n, size, values) for n in LENGTHS], k, f"{values}, times 2^{size}"
-        )
+        told = values if size == 0 else f"{values}, times {style.power(2, size)}"
+        self._draw(self.left, LENGTHS, [(n, size, values) for n in LENGTHS], k, told)
         self._draw(self.right, SIZES, [(k, e, values) for e in SIZES], size, f"{values}, k = {k}")
         cuda_cores = emulated(numerics.POLICIES["simt"], k, size, values)
         return "\n".join([
-            f"{self._said()} {M}×{N}×{k}, {values}, times 2^{size}.",
+            f"{self._said()} {M}×{N}×{k}, {told}.",
             f"Largest error / Σ|a·b|: {_text(self.found)} (simulated), {_text(self.expected)} "
             f"(emulated), at most {_text(self.bound)} (predicted); FP32 units "
             f"{_text(cuda_cores)} (emulated). By norm: {_text(norm)}.",
@@ -279,12 +286,16 @@ class Tcec(Explorer):
     def _said(self) -> str:
         chosen = self.policy
         if chosen.mma is None:
-            return "FP32 units, one FMA after the other."
+            return (
+                "FP32 units, one FMA after the other: they need no split, so that products, sums "
+                "and the scale of low parts cannot be chosen."
+            )
         least, largest = numerics.split_range(chosen.mma.dtype, chosen.scale)
-        kept = f"Both parts keep 22 bits from {least:.2g} to {largest:.5g}."
+        kept = f"Both parts keep 22 bits from {number(least)} to {number(largest)}."
         if least > largest:
             kept = "No number keeps 22 bits."
-        return kept if chosen.products > 1 else "Operands are rounded to 11 bits."
+        rounded = "Operands are rounded to 11 bits, without low parts that could be scaled."
+        return kept if chosen.products > 1 else rounded
 
     def _draw(self, ax, xs, cases, here: int, told: str) -> None:
         """Draw bounds, emulated errors and the run over `xs`, with FP32 units beside them."""
@@ -325,7 +336,11 @@ class Tcec(Explorer):
         )  # fmt: skip
 
 
-def _slider(name: str, options: Sequence[int], value: int) -> widgets.SelectionSlider:
+def _powers(exponents: Sequence[int]) -> list[tuple[str, int]]:
+    return [(style.power(2, e), e) for e in exponents]
+
+
+def _slider(name: str, options: Sequence[tuple[str, int]], value: int) -> widgets.SelectionSlider:
     return widgets.SelectionSlider(
         options=list(options), value=value, description=name,
         style=NAMES | {"description_width": "8em"}, layout={"width": "24em", "max_width": "100%"},
@@ -338,4 +353,4 @@ def _shown(value: float) -> float:
 
 
 def _text(value: float) -> str:
-    return f"{value:.1e}" if np.isfinite(value) else "no number"
+    return style.raised(f"{value:.1e}") if np.isfinite(value) else "no number"

@@ -72,7 +72,7 @@ class ThreadTiles(Runner):
         self.kernel.observe(self._offer_tiles, "value")
         self.arrange(
             [row(self.kernel, self.thread), row(self.size, self.backend), self.buttons],
-            (self.kernel, self.thread, self.size, self.backend),
+            (self.thread, self.size, self.backend),  # another kernel draws once it has offered
         )
 
     @property
@@ -85,7 +85,13 @@ class ThreadTiles(Runner):
         chosen = kernel.choose(tiling(*map(int, self.thread.value.split("×"))))
         return kernel, chosen, backends.choose(kernel, self.backend.value)
 
+    @property
+    def runnable(self) -> bool:
+        """Whether there is something to run: what is recorded is all shown."""
+        return self.backend.value != "recorded"
+
     def show(self) -> str:
+        self.enable()
         problem, (kernel, chosen, backend) = self.problem, self.choice
         target, counted = self.target(backend), backend == "simulator"
         if counted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,21 +11,24 @@ import ipywidgets as widgets
 import numpy as np
 
 from gemmlab import Gemm, kernels, plots
+from gemmlab import device as load_device
 from gemmlab.arguments import whole_number
+from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
 from gemmlab.device import RECORDED
-from gemmlab.explorers.shared.base import Explorer, Picture, row
+from gemmlab.explorers.shared.base import Picture, row
 from gemmlab.explorers.shared.controls import NAMES, Number, dropdown
+from gemmlab.explorers.shared.preparing import Preparer
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
 from gemmlab.measure.measurement import Measurement
+from gemmlab.model.transactions import WARP
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
 from gemmlab.plots.slots import EMPTY, READY, USED, in_words, percent
 
 if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.executed import Executed
-    from gemmlab.compiled.forecast.kernel import Forecast
+    from gemmlab.compiled.forecast.ready import Ready
     from gemmlab.compiled.forecast.steps import LineCost, Steps
 
 PROBLEM = Gemm(4096, 4096, 4096)  # on Tensor Cores, in float16
@@ -44,17 +49,21 @@ LEFT_OUT = {  # effect -> its name in the list
 }
 SCHEDULER, SM = "of one scheduler", "of the whole SM"
 DEAREST = 3  # lines of the source that are named
+LINES = "12em"  # as high as the caption is, with room for one line more
 WIDTH = 64  # characters of such a line
 REASONS = {member: look.name for look in (*EMPTY, READY) for member in look.members}
 
 
 class Rung(NamedTuple):
-    """A rung whose compiled code was executed on a product, with its predicted time."""
+    """A rung whose compiled code was executed on a product, with its predicted time [s].
+
+    runs : k -> what the blocks of an SM do
+    """
 
     kernel: Kernel
     problem: Gemm
-    executed: dict[int, Executed]
-    forecast: Forecast
+    runs: Mapping[int, Ready]
+    seconds: float
 
     @property
     def recorded(self) -> Measurement | None:
@@ -63,20 +72,35 @@ class Rung(NamedTuple):
             found = records.find(self.kernel, self.problem)
         except LookupError:
             return None
-        registers = self.forecast.listing.registers
+        registers = next(iter(self.runs.values())).code.registers
         return found if found.resources.get("registers", registers) == registers else None
 
 
 @lru_cache(maxsize=16)
 def rung(name: str) -> Rung:
-    """Execute the code of a rung; seconds for some."""
+    """Return a rung as it is recorded; of code that has changed since, execute it, in seconds."""
+    from gemmlab.compiled.forecast.ready import shown_rung
     from gemmlab.compiled.forecast.rung_listings import usual
-    from gemmlab.compiled.forecast.rungs import execute_rung, forecast_rung
 
     kernel = kernels.get(name)
     problem = usual(kernel, PROBLEM)
-    executed = execute_rung(problem, RECORDED, kernel)
-    return Rung(kernel, problem, executed, forecast_rung(problem, executed))
+    return Rung(kernel, problem, *shown_rung(kernel, problem))
+
+
+@lru_cache(maxsize=16)
+def warps(name: str) -> int:
+    """Count the warps of a rung that an SM holds at once, without executing any."""
+    from gemmlab.compiled.forecast.executed import share
+    from gemmlab.compiled.forecast.rung_listings import rung_listing, usual
+
+    kernel, target = kernels.get(name), load_device(RECORDED)
+    problem = usual(kernel, PROBLEM)
+    tiling = kernel.choose(None, problem)
+    grid, block = kernel.launch(problem, tiling, target)
+    code, threads = rung_listing(kernel, problem), math.prod(block)
+    used = code.shared_bytes + kernel.dynamic_shared_bytes(problem, tiling)
+    resident = share(target, dim(grid), threads, used, code.registers).resident
+    return resident * -(-threads // WARP)
 
 
 @lru_cache(maxsize=128)
@@ -87,10 +111,10 @@ def simulated(name: str, left_out: str) -> Steps:
 
     names = [] if left_out == "all" else [n for n in Effects().names if n != left_out]
     chosen = rung(name)
-    return steps(chosen.executed, chosen.kernel.default.block[2], Effects.only(*names))
+    return steps(chosen.runs, chosen.kernel.default.block[2], Effects.only(*names))
 
 
-class Timeline(Explorer):
+class Timeline(Preparer):
     """A window on one SM that runs a rung of a ladder, simulated from its compiled code.
 
     kernel : a rung's name, one of `LADDERS`, of which the others are offered, too
@@ -131,31 +155,52 @@ class Timeline(Explorer):
         self.cycle = widgets.IntSlider(
             cycle, 0, SHOWN - 1, description="cycle", style=NAMES, layout=wide
         )
-        warps = self._warps(rung(kernel))
+        warps = self._warps(kernel)
         if warp not in warps:
             raise ValueError(f"warp={warp!r} is not shown; use one of {warps}")
         self.warp = dropdown("warp", warps, warp, "12em")
         self.cells = self.bars = self.origin = self.times = None
         self.steps: Steps | None = None
-        self._drawn: tuple = ()
-        self._executed: set[str] = set()
+        self._shape: tuple = ()
+        self.caption.layout.min_height = LINES  # what is below it stays where it is
+        for control in (self.kernel, self.view):
+            control.observe(self._offer_warps, "value")
         self.arrange(
-            [row(self.kernel, self.left_out, self.view), self.start, row(self.cycle, self.warp)],
+            [
+                row(self.kernel, self.left_out, self.view),
+                row(self.start, self.progress),
+                row(self.cycle, self.warp),
+            ],
             (self.kernel, self.left_out, self.view, self.start, self.cycle, self.warp),
         )
 
+    @property
+    def wanted(self) -> tuple[str, str]:
+        """The rung, and what is left out of its simulation."""
+        return self.kernel.value, self.left_out.value
+
+    def prepare(self, wanted: tuple[str, str]) -> Prepared:
+        """Simulate a rung, with all effects and without one."""
+        name, left_out = wanted
+        chosen = rung(name)
+        return Prepared(chosen, chosen.recorded, simulated(name, left_out), simulated(name, ""))
+
+    def choose(self, wanted: tuple[str, str]) -> None:
+        with self.together():
+            self.kernel.value, self.left_out.value = wanted
+
+    def called(self, wanted: tuple[str, str]) -> str:
+        name, left_out = wanted
+        return f"{name} without {LEFT_OUT[left_out]}" if left_out else name
+
     def show(self) -> str:
         name = self.kernel.value
-        if name not in self._executed:
-            self._executed.add(name)
-            self.say(f"The compiled code of {name} is being executed: a few seconds, once.")
-        chosen, found = rung(name), simulated(name, self.left_out.value)
-        self._offer_warps(self._warps(chosen))
+        chosen, recorded, found, whole = self.prepared
         window = self._window(found)
         at = window.warps.index(self.warp.value), self.cycle.value
         shape = (*window.warps, SHOWN)
-        if shape != self._drawn:
-            self._drawn, self.cells, self.origin = shape, None, None
+        if shape != self._shape:
+            self._shape, self.cells, self.origin = shape, None, None
         self.cells = plots.warps(
             self.left, window.kinds, window.reasons, window.warps, window.first, at, self.cells
         )
@@ -163,12 +208,12 @@ class Timeline(Explorer):
         heading = style.title(self.left, f"{name}: tall issues, thin waits")
         right = style.title(self.right, f"{name}: a step along k")
         self.origin = plots.provenance(self.left, "simulated from compiled code", self.origin)
-        self.times = plots.provenance(self.right, _beside(chosen), self.times)
+        self.times = plots.provenance(self.right, _beside(chosen, recorded), self.times)
         self.moving = *self.cells.moving, heading, *self.bars.moving, right, self.times
         self.frames = (shape, window.first), self.right.get_xlim()
         self.steps = found
         return "\n".join(
-            [times(chosen), _step(found, simulated(name, ""), LEFT_OUT[self.left_out.value]),
+            [times(chosen, recorded), _step(found, whole, LEFT_OUT[self.left_out.value]),
              _dearest(found.lines), _slot(found, window, *at)]
         )  # fmt: skip
 
@@ -189,23 +234,30 @@ class Timeline(Explorer):
             timeline.issued[rows, first:],
         )
 
-    def _warps(self, chosen: Rung) -> tuple[int, ...]:
-        one = next(iter(chosen.executed.values()))
-        return tuple(range(one.share.resident * one.warps))[self._rows]
+    def _warps(self, name: str) -> tuple[int, ...]:
+        return tuple(range(warps(name)))[self._rows]
 
     @property
     def _rows(self) -> slice:
         return slice(None, None, 1 if self.view.value == SM else SCHEDULERS)
 
-    def _offer_warps(self, warps: tuple[int, ...]) -> None:
-        """Let one of these be chosen, the one there was if it is among them."""
-        if self.warp.options == warps:
-            return
+    def _offer_warps(self, _change: object) -> None:
+        """Let a warp of the rung be chosen, the one there was if it is among them, at once."""
+        offered = self._warps(self.kernel.value)
         had, held = self.warp.value, self._held
-        self._held = True  # the picture that is being drawn is of the new choice
-        self.warp.options = warps
-        self.warp.value = had if had in warps else warps[0]
+        self._held = True  # the picture that is drawn next is of the new choice
+        self.warp.options = offered
+        self.warp.value = had if had in offered else offered[0]
         self._held = held
+
+
+class Prepared(NamedTuple):
+    """A rung, its measurement, its steps without an effect, and those with all of them."""
+
+    chosen: Rung
+    recorded: Measurement | None
+    found: Steps
+    whole: Steps
 
 
 class Window(NamedTuple):
@@ -223,9 +275,9 @@ class Window(NamedTuple):
     ahead: np.ndarray
 
 
-def times(chosen: Rung) -> str:
+def times(chosen: Rung, recorded: Measurement | None) -> str:
     """Predicted time, and recorded time where this code was measured, in words."""
-    recorded, predicted = chosen.recorded, chosen.forecast.seconds
+    predicted = chosen.seconds
     text = f"{chosen.kernel.name} on {chosen.problem}: predicted from its compiled code "
     text += si(predicted, "s")
     if recorded is None:
@@ -234,8 +286,8 @@ def times(chosen: Rung) -> str:
     return f"{text}, recorded {si(recorded.seconds, 's')}; recorded ÷ predicted = {ratio}."
 
 
-def _beside(chosen: Rung) -> str:
-    recorded, predicted = chosen.recorded, si(chosen.forecast.seconds, "s")
+def _beside(chosen: Rung, recorded: Measurement | None) -> str:
+    predicted = si(chosen.seconds, "s")
     seen = f"recorded {si(recorded.seconds, 's')}" if recorded else "not recorded"
     return f"n = {PROBLEM.n}: predicted {predicted}, {seen}"
 
@@ -249,12 +301,19 @@ def _step(found: Steps, whole: Steps, left_out: str) -> str:
     step = f"step along k takes the blocks of an SM {number(found.cycles)} cycles"
     if found is whole:
         return f"A {step}. {slots}."
-    return f"Without {left_out} a {step} instead of {number(whole.cycles)}. {slots}."
+    told = f"Without {left_out} a {step} instead of {number(whole.cycles)}."
+    if found.cycles > whole.cycles:
+        told += (
+            " Longer, with less to wait for: warps come in another order, and more of them at once "
+            "ask for the same unit."
+        )
+    return f"{told} {slots}."
 
 
 def _dearest(lines: list[LineCost]) -> str:
     told = [
-        f"“{_short(cost.line.text)}” {percent(cost.share)} ({in_words(cost.used, USED, 1)})"
+        f"“{_short(cost.line.text)}” {percent(cost.share)}"
+        + (f" ({used})" if (used := in_words(cost.used, USED, 1)) else "")
         for cost in lines[:DEAREST]
     ]
     return f"Lines that take most slots, used and empty: {'; '.join(told)}."

@@ -254,12 +254,13 @@ def counters(
     """Draw counters as bars, counted inside predicted, each with counted − predicted beside it.
 
     Without a measurement only the prediction is drawn; without a prediction, of a kernel that has
-    no model, what was counted, each with its number beside it. Counters that are 0 in both are left
-    out; artists of an earlier call are reused where the same counters are shown.
+    no model, what was counted, each with its number beside it. Every counter that either names has
+    a row, also one that is 0: that no bank conflicts occur is a finding. Artists of an earlier call
+    are reused where the same counters are shown.
     """
     counted = measurement.counters if measurement else TransactionCounters()
     model = prediction.counters if prediction else TransactionCounters()
-    names = tuple(name for name in sorted({*model, *counted}) if model[name] or counted[name])
+    names = tuple(sorted({*model, *counted}))
     column = "counted − predicted" if prediction else "counted"
     if artists is None or (artists.names, artists.column) != (names, column):
         artists = _new(ax, names, column)
@@ -309,7 +310,7 @@ def _plain(name: str) -> str:
 def _new(ax: Axes, names: tuple[str, ...], column: str) -> CounterArtists:
     ax.clear()
     style.prepare(ax, log="x")
-    style.si_axis(ax.xaxis, "count, or bytes", "B")
+    style.powers_axis(ax.xaxis, "count, or bytes")
     rows = range(len(names))
     blank = [1] * len(names)
     outer = ax.barh(rows, blank, 0.75, facecolor="none", edgecolor=style.BLUE, linewidth=1.5)
@@ -451,8 +452,8 @@ def _new_rows(ax: Axes, quantity: str) -> RowArtists:
 def _name_marks(ax: Axes, artists: RowArtists, marks: tuple[str, ...], quantity: str) -> None:
     """A legend of the marks that there are."""
     free = "upper right" if quantity == "speed" else "lower right"  # the ladder begins at the top
-    bar = Rectangle((0, 0), 1, 1, facecolor=style.BLUE)
-    known = {"observed": bar, "predicted": artists.predicted}
+    bars = tuple(Rectangle((0, 0), 1, 1, facecolor=hue) for hue in (style.SKY, style.BLUE))
+    known = {"observed": bars, "predicted": artists.predicted}
     style.legend(ax, [known[mark] for mark in marks], marks, loc=free)
     artists.marks = marks
 

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.path import Path
 from matplotlib.text import Text
+from matplotlib.transforms import Affine2D, Bbox
 
 from gemmlab.device import LEVELS, Device
 from gemmlab.measure.measurement import Measurement
@@ -74,16 +76,13 @@ def roofline(
         artists.slope_labels[level].set_visible(level in bandwidths)
     for level, bandwidth in bandwidths.items():
         artists.slopes[level].set_data([left, peak / bandwidth], [left * bandwidth, peak])
-        label, at = artists.slope_labels[level], left * 1.6
-        label.set_position((at, at * bandwidth * 1.3))
+        label = artists.slope_labels[level]
         label.set_rotation(_slope(ax))
         label.set_text(f"{_NAMES[level]}, {style.si(bandwidth, 'B/s')}")
     # Where several slopes are shown, the label of the lowest one goes below it.
-    several = len(bandwidths) > 1
-    artists.slope_labels["dram"].set_va("top" if several else "bottom")
-    if several:
-        x, y = artists.slope_labels["dram"].get_position()
-        artists.slope_labels["dram"].set_position((x * 1.2, y / 1.6))
+    artists.slope_labels["dram"].set_va("top" if len(bandwidths) > 1 else "bottom")
+    for level in bandwidths:
+        _name_slope(artists, level, left * 1.6)
     artists.ridge.set_data([ridge, ridge], [ax.get_ylim()[0], peak])
     artists.ridge_label.set_position((ridge * 1.08, ax.get_ylim()[0] * 1.3))
     artists.ridge_label.set_text(f"ridge, {style.number(ridge)} FLOP/B")
@@ -98,6 +97,14 @@ def roofline(
         "roofline",
     )
     return artists
+
+
+def _name_slope(artists: RoofArtists, level: str, at: float) -> None:
+    """Put a slope's label along it, from the intensity `at` on: above it, or below it."""
+    (left, _), (foot, _) = artists.slopes[level].get_data()
+    label, bandwidth = artists.slope_labels[level], foot / left
+    below = label.get_va() == "top"
+    label.set_position((1.2 * at, at * bandwidth / 1.23) if below else (at, at * bandwidth * 1.3))
 
 
 _NAMES = {"dram": "DRAM", "l2": "L2", "shared": "L1 and shared memory"}
@@ -234,6 +241,48 @@ def memories(
         artists.part,
     )
     return artists
+
+
+STARTS = (1.6, 4, 10, 25, 60)  # of a slope's label, as a multiple of the least intensity
+MARGIN = 3  # points around a mark or its name
+
+
+def make_room(ax: Axes, roof: RoofArtists, marks: MemoryArtists) -> None:
+    """Move the labels of slopes along them to where no mark, no name and no line between lies."""
+    figure = ax.get_figure()
+    taken = [label.get_window_extent() for label in marks.labels.values() if label.get_visible()]
+    # Lines have no extent across: a mark's is added.
+    for line in (marks.joint, *marks.marks.values()):
+        if line.get_visible():
+            (x0, y0), *_, (x1, y1) = ax.transData.transform(line.get_xydata()).repeat(2, axis=0)
+            across = line.get_markersize() if line is not marks.joint else 0
+            grown = (across / 2 + MARGIN) * figure.dpi / 72
+            taken.append(Bbox([[x0 - grown, y0 - grown], [x1 + grown, y1 + grown]]))
+    peak = ax.transData.transform([(1, roof.peak.get_ydata()[0])])[0, 1]
+    for level, label in roof.slope_labels.items():
+        if not label.get_visible():
+            continue
+        label.set_rotation(0)
+        box = label.get_window_extent()
+        label.set_rotation(_slope(ax))
+        for start in STARTS:
+            _name_slope(roof, level, start * INTENSITIES[0])
+            corners = _turned(ax, label, box)
+            clear = not any(corners.intersects_bbox(one) for one in taken)
+            if clear and corners.vertices[:, 1].max() < peak:
+                break
+        else:
+            _name_slope(roof, level, STARTS[0] * INTENSITIES[0])
+
+
+def _turned(ax: Axes, label: Text, level: Bbox) -> Path:
+    """Return the outline of a label that is turned about its place; `level` is its box if not."""
+    x, y = ax.transData.transform([label.get_position()])[0]
+    down = -level.height if label.get_va() == "top" else 0
+    corners = [(0, down), (level.width, down), (level.width, down + level.height)]
+    corners.append((0, down + level.height))
+    turned = Affine2D().rotate_deg(label.get_rotation()).translate(x, y).transform(corners)
+    return Path([*turned, turned[0]], closed=True)
 
 
 def _together(found: dict[str, float]) -> dict[str, str]:

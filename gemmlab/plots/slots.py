@@ -19,6 +19,7 @@ from gemmlab.plots.shared import style
 
 TALL, THIN = 0.72, 0.3  # of a row: instructions are tall, waits are thin, whatever their colour
 ROOM = 1.22  # of the longest bar, for the number beside it
+KEY = 0.055  # of the axes' width, between names and bars, for the colours
 
 
 class Look(NamedTuple):
@@ -133,14 +134,21 @@ def _new(ax: Axes) -> SlotArtists:
         ax.barh(y, 0, height, color=look.colour)[0]
         for y, (look, height) in zip(places, looks, strict=True)
     )
+    for y, (look, height) in zip(places, looks, strict=True):  # a key, also of what has no bar
+        key = (-KEY, y - height / 2), KEY - 0.02, height
+        patch = Rectangle(*key, color=look.colour, transform=ax.get_yaxis_transform())
+        ax.add_artist(patch).set(clip_on=False, in_layout=False)
     numbers = tuple(
         ax.annotate("", (0, y), (4, 0), textcoords="offset points", va="center") for y in places
     )
     for number in numbers:
         number.set(fontsize=style.NOTE, color=style.INK, annotation_clip=False)
     ax.set_yticks(places, [look.name for look, _ in looks])
+    ax.tick_params(
+        axis="y", pad=72 * KEY * ax.get_figure().get_figwidth() * ax.get_position().width
+    )
     head = {"transform": ax.get_yaxis_transform(), "fontsize": style.NOTE, "va": "center"}
-    ax.text(-0.02, len(USED), "waits for:", ha="right", color=style.GREY, **head)
+    ax.text(-KEY - 0.01, len(USED), "waits for:", ha="right", color=style.GREY, **head)
     ax.set_ylim(places[-1] + 0.6, -0.6)
     ax.grid(visible=False)
     ax.set_xticks([])
@@ -238,10 +246,12 @@ def _stacked(kinds: np.ndarray, schedulers: int) -> np.ndarray:
 def _told_of_warps(kinds: np.ndarray, numbers: Sequence[int], first: int) -> str:
     issued = kinds >= 0
     last = first + kinds.shape[1] - 1
+    told = style.count(int(issued.sum()), "instruction")
+    told += " is" if issued.sum() == 1 else " are"
     busiest = int(issued.sum(axis=1).argmax())
     return (
         f"Warps {', '.join(map(str, numbers))} in the cycles {first:,} to {last:,}: "
-        f"{int(issued.sum())} instructions are issued; warp {numbers[busiest]} issues most, "
+        f"{told} issued; warp {numbers[busiest]} issues most, "
         f"{int(issued[busiest].sum())}."
     )
 

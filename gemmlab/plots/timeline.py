@@ -126,9 +126,11 @@ def _look(look: tuple[str, str]) -> dict[str, object]:
 
 
 def _bar(ax: Axes, y: int, span: Span, looks: Mapping[str, tuple[str, str]]) -> Rectangle:
-    (bar,) = ax.barh(
-        y, span.cycles, HEIGHT, left=span.start, hatch_linewidth=0.5, **_look(looks[span.what])
-    )
+    bar = Rectangle(
+        (span.start, y - HEIGHT / 2), span.cycles, HEIGHT, hatch_linewidth=0.5,
+        **_look(looks[span.what]),
+    )  # fmt: skip
+    ax.add_artist(bar)  # the limits are set, and to widen them for each bar takes its time
     return bar
 
 
@@ -233,39 +235,44 @@ def schedule(
     until: int | None = None,
     legend: bool = True,
     artists: ScheduleArtists | None = None,
+    shown: Sequence[int] = (),
 ) -> ScheduleArtists:
     """Draw each piece as a bar in the row of its SM, in the colour of its tile.
 
-    On up to `FEW` SMs, pieces of a tile that several blocks share are hatched: their sums are added
-    afterwards.
+    In up to `FEW` rows, pieces of a tile that several blocks share are hatched: their sums are
+    added afterwards.
+    shown : the SMs that have a row, in their order; all where none is named
     until : where the axis ends, so that two schedules can be compared; the last end where None
     legend : whether it is said below what hatches mean
     artists : of an earlier call, to be changed in place
     Raises ValueError for more than `LARGEST` pieces, and for none.
     """
-    if not 0 < len(placed) <= LARGEST:
-        raise ValueError(f"{len(placed):,} pieces cannot be drawn; use 1 to {LARGEST:,}")
-    artists = artists or _new(ax, legend and sms <= FEW)
+    shown = shown or range(sms)
+    few, rows = len(shown) <= FEW, {sm: row for row, sm in enumerate(shown)}
+    drawn = [one for one in placed if one.sm in rows]
+    if not 0 < len(drawn) <= LARGEST:
+        raise ValueError(f"{len(drawn):,} pieces cannot be drawn; use 1 to {LARGEST:,}")
+    artists = artists or _new(ax, legend and few)
     for name in artists.names:
         name.remove()
     artists.names.clear()
     for collection, whole in ((artists.whole, True), (artists.parts, False)):
-        mine = [one for one in placed if one.piece.whole is whole]
-        collection.set_verts(_corners(mine))
+        mine = [one for one in drawn if one.piece.whole is whole]
+        collection.set_verts(_corners(mine, rows))
         collection.set_facecolor([to_rgb(HUES[one.piece.tile % len(HUES)]) for one in mine])
-        collection.set(linewidth=0.8 if sms <= FEW else 0)
-    artists.parts.set_hatch("////" if sms <= FEW else "")
-    if max(len(placed), sms) <= FEW:
-        for one in placed:
-            middle = (one.start + one.end) / 2, one.sm
+        collection.set(linewidth=0.8 if few else 0)
+    artists.parts.set_hatch("//" if few else "")
+    if max(len(drawn), len(shown)) <= FEW:
+        for one in drawn:
+            middle = (one.start + one.end) / 2, rows[one.sm]
             text = ax.text(*middle, f"{one.piece.tile}", ha="center", va="center")
             text.set(fontsize=style.NOTE, color=style.INK, clip_on=True)
             text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})
             artists.names.append(text)
     end = ends(placed)
-    ax.set(xlim=(0, until or end), ylim=(sms - 0.5, -0.5))
-    if sms <= FEW:
-        ax.set_yticks(range(sms))
+    ax.set(xlim=(0, until or end), ylim=(len(shown) - 0.5, -0.5))
+    if few:
+        ax.set_yticks(range(len(shown)), shown)
     else:
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     blocks = len({one.block for one in placed})
@@ -280,10 +287,10 @@ def schedule(
     return artists
 
 
-def _corners(placed: Sequence[Placed]) -> np.ndarray:
+def _corners(placed: Sequence[Placed], rows: Mapping[int, int]) -> np.ndarray:
     left = np.array([one.start for one in placed], float)
     right = np.array([one.end for one in placed], float)
-    row = np.array([one.sm for one in placed], float)
+    row = np.array([rows[one.sm] for one in placed], float)
     above, below = row - BLOCK_HEIGHT / 2, row + BLOCK_HEIGHT / 2
     corners = ((left, above), (right, above), (right, below), (left, below))
     return np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1)
@@ -301,8 +308,8 @@ def _new(ax: Axes, legend: bool) -> ScheduleArtists:
         ax.add_collection(collection, autolim=False)
     if legend:
         looks = {"facecolor": style.SKY, "edgecolor": style.INK, "linewidth": 0.8}
-        handles = [Patch(**looks), Patch(**looks, hatch="////", hatch_linewidth=0.5)]
-        names = ["a whole tile", "a piece of a tile, to be added"]
+        handles = [Patch(**looks), Patch(**looks, hatch="//", hatch_linewidth=0.5)]
+        names = ["a whole tile", "a part, to be added"]
         below = -34 / (72 * ax.get_figure().get_figheight() * ax.get_position().height)
         style.legend(
             ax, handles, names, loc="upper left", bbox_to_anchor=(0, below), ncols=2,

@@ -156,7 +156,7 @@ def test_thread_tiles_run(console):
     until(page, box, "Press Run (simulator)")
     box.get_by_role("button", name="Run").focus()
     page.keyboard.press("Space")
-    until(page, box, "counted − predicted = 0 for all")
+    until(page, box, "Counted − predicted = 0 for all")
     agrees(box)
 
 

@@ -48,6 +48,16 @@ def label(lane: int, register: int, layout) -> str:
     return f"lane {lane}, register {register}, element ({i}, {j}){of}"
 
 
+def test_every_layout_is_told_and_says_how_to_choose(box):
+    page = box("m16n8k16", "A", lane=5, register=0)
+    for name in dict.fromkeys(layout.instruction for layout in LAYOUTS):
+        page.get_by_label("Instruction").select_option(name)
+        told = page.locator("[role=status]").inner_text()
+        assert "is in lane" in told
+        assert "Lane 5 holds " in told
+    assert "Click an element or a lane, or move by arrow keys." in page.inner_text()
+
+
 def test_every_layout_is_drawn(box):
     page = box()
     for number, layout in enumerate(LAYOUTS):

@@ -146,7 +146,7 @@ def test_the_kernel_lab_runs(opened, screenshots: Path):
     before = digest(image)
     box.get_by_role("button", name="Run").click()
     page.wait_for_function(
-        "box => box.innerText.includes('counted − predicted = 0')",
+        "box => box.innerText.includes('Counted − predicted = 0')",
         arg=box.element_handle(),
         timeout=600_000,
     )
@@ -177,7 +177,7 @@ def test_a_run_can_be_stopped_and_repeated(opened):
     page.wait_for_function("box => box.innerText.includes('64×64×64')", arg=box.element_handle())
     box.get_by_role("button", name="Run").click()
     page.wait_for_function(
-        "box => box.innerText.includes('counted − predicted = 0')", arg=box.element_handle()
+        "box => box.innerText.includes('Counted − predicted = 0')", arg=box.element_handle()
     )
 
 

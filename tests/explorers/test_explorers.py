@@ -152,7 +152,7 @@ def test_before_a_run_there_is_a_prediction(lab):
 
 def test_a_run_lies_on_its_prediction(lab):
     picture = lab.picture.png
-    assert "counted − predicted = 0 for all" in ran(lab)
+    assert "Counted − predicted = 0 for all" in ran(lab)
     assert "simulated: the result is right" in lab.message
     assert lab.origin.get_text() == "predicted · simulated"
     assert lab.picture.png != picture
@@ -198,7 +198,7 @@ def test_a_size_below_the_slider_is_in_the_picture(lab):
     lab.size.value = 3
     low, high = lab.left.get_xlim()
     assert low < min(lab.rows.predicted.get_xdata()) < high
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 def test_ragged_sizes(lab):
@@ -206,7 +206,7 @@ def test_ragged_sizes(lab):
     lab.m.value, lab.n.value, lab.k.value = 17, 33, 5
     assert lab.sides.layout.display == "flex"
     assert "17×33×5" in ran(lab)
-    assert "counted − predicted = 0" in lab.message
+    assert "Counted − predicted = 0" in lab.message
 
 
 def test_a_slider_draws_only_what_moves(lab):
@@ -225,7 +225,7 @@ def test_a_tile_of_too_many_threads_is_not_offered(lab):
     with pytest.raises(ValueError, match=r"4096 threads.*1024 threads"):
         KernelLab("tiled", tile=64, backend="simulator")
     lab.tile.value = Tiling.square(8)
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 @pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
@@ -355,12 +355,12 @@ def test_recorded_times_are_laid_over_the_prediction(lab):
     assert f"recorded on NVIDIA H200 SXM, {m.provenance['date'][:10]}" in lab.message
     assert f"Median of {len(m.samples)} runs" in lab.message
     p = predict(m.problem, "h200", kernels.tiled, m.tiling)
-    assert f"measured ÷ predicted time = {plots.number(m.seconds / p.seconds)}." in lab.message
+    assert f"Measured ÷ predicted time = {plots.number(m.seconds / p.seconds)}." in lab.message
     assert list(lab.rows.predicted.get_xdata()) == [p.flops_per_second]
     assert list(lab.here.get_ydata()) == [m.flops_per_second]
     assert lab.origin.get_text().startswith("predicted · recorded on NVIDIA H200 SXM")
     lab.backend.value = "simulator"  # each backend's own history comes back
-    assert "counted − predicted = 0" in lab.message
+    assert "Counted − predicted = 0" in lab.message
 
 
 def test_a_wrong_result_is_called_wrong(monkeypatch, lab):
@@ -379,7 +379,7 @@ def test_a_failing_run_leaves_the_lab_usable(monkeypatch, lab):
         patch.setattr(backends, "run", fail)
         assert ran(lab) == "Not possible: the GPU <fell> off"
         assert "&lt;fell&gt;" in lab.caption.value
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 def test_a_run_is_stopped_and_the_lab_stays_usable(lab):
@@ -395,7 +395,7 @@ def test_a_run_is_stopped_and_the_lab_stays_usable(lab):
     assert "Stopped" in lab.message
     assert lab.history == []
     lab.size.value = 32
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 def test_a_second_run_waits_for_the_first(monkeypatch, lab):
@@ -436,7 +436,7 @@ def test_cpu_kernels_bring_each_other():
     message = ran(lab)
     assert "measured here" in message
     assert "predicted for an ideal kernel" in message
-    assert "measured ÷ predicted time" in message
+    assert "Measured ÷ predicted time" in message
 
 
 @pytest.mark.parametrize(

@@ -112,5 +112,5 @@ def test_a_timed_run_is_set_beside_its_own_size(compiler):
     assert made.wait(SECONDS)
     text = made.text(kernel, run, h200)
     assert "64×64×64 float32: " in text
-    assert "\nmeasured ÷ predicted from its code = " in text
+    assert "\nMeasured ÷ predicted from its code = " in text
     assert "measured ÷" not in made.text(kernel, run, device("v100"))

@@ -1,6 +1,7 @@
 """The explorer of all rooflines: clocks, marks and words for each rung, device and size."""
 
 import pytest
+from matplotlib.path import Path
 
 from gemmlab import Gemm, device, kernels, predict, records
 from gemmlab.explorers import Memories
@@ -50,6 +51,17 @@ def test_without_a_record_the_longest_clock_sets_the_height():
     p = explorer.prediction
     longest = max(clocks(p, device("v100")).values())
     assert {y for _, y in drawn(explorer).values()} == {p.flops / longest}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(("kernel", "n"), [("pipelined", 33), ("tiled", 4096), ("naive", 1)])
+def test_no_name_of_a_memory_lies_on_that_of_a_slope(kernel, n):
+    explorer = Memories(kernel, n=n)
+    names = [x.get_window_extent() for x in explorer.marks.labels.values() if x.get_visible()]
+    for slope in explorer.roof.slope_labels.values():
+        outline = slope.get_window_extent()  # the turned text lies along its diagonal
+        (x0, y0), (x1, y1) = outline.min, outline.max
+        assert not any(Path([(x0, y0), (x1, y1)]).intersects_bbox(name) for name in names)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -70,6 +70,11 @@ def test_every_mode(rounding, mode):
         assert not rounding.message.startswith("Not possible")
 
 
+def test_two_numbers_of_a_sentence_do_not_read_as_one(rounding):
+    rounding.x.value = 1e-60
+    assert "Its ratio to x is 1; that is 256 u, with the unit roundoff u = 2⁻⁸." in rounding.message
+
+
 def test_a_number_of_the_format_has_no_error(rounding):
     rounding.x.value = 1.5
     assert "x is one of them." in rounding.message

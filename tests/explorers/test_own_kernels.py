@@ -31,7 +31,7 @@ def test_a_right_one_stands_beside_the_others():
     counted = dict(zip(lab.compared.names, lab.compared.counted, strict=True))
     assert counted["global_store_bytes"].get_width() == made.counters["global_store_bytes"]
     lab.kernel.value = "tiled"  # the others are there as ever
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
     lab.kernel.value = "right (yours)"
     assert "It passed the simulator" in lab.message
 
@@ -78,7 +78,7 @@ def test_a_wrong_one_is_one_message(kernel, words):
     assert lab.picture.png == picture  # the prediction alone, as before
     assert not lab.run.disabled
     lab.kernel.value = "tiled"
-    assert "counted − predicted = 0" in ran(lab)
+    assert "Counted − predicted = 0" in ran(lab)
 
 
 def test_one_that_is_wrong_elsewhere_is_counted_and_warned_of():

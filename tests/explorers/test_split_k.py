@@ -1,10 +1,12 @@
 """The explorer of splits: what controls, curves, schedules and sentences say."""
 
+import re
+
 import pytest
 
 from gemmlab import Gemm, kernels, records
 from gemmlab.explorers import SplitK
-from gemmlab.explorers.split_k import CURVE, KERNELS, MOST
+from gemmlab.explorers.split_k import CURVE, FIRST, KERNELS, LAST, MOST
 from gemmlab.plots import si
 from tests.support.waiting import SECONDS
 
@@ -39,11 +41,17 @@ def test_what_is_recorded_lies_on_the_picture(undrawn):
     }
     at, values = explorer.curve.marks["recorded"].get_data()
     assert dict(zip(at, values, strict=True)) == found
-    assert f": {si(found[4], 's')}, " in explorer.message
+    told = re.search(
+        r"^Recorded on .*: (.*), 1\.38 times what is predicted; ", explorer.message, re.M
+    )
+    assert told[1] == si(found[4], "s")
     library = records.find(kernels.cublas, Gemm(1024, 1024, 8192)).seconds
     assert explorer.curve.library.get_ydata()[0] == library
     explorer.split.value = 7
-    assert "Press Run to compare." in explorer.message
+    assert "No run with 7 parts is recorded." in explorer.message
+    assert explorer.run.disabled
+    explorer.backend.value = "auto"
+    assert not explorer.run.disabled
 
 
 def test_one_of_a_kind_is_no_plural(undrawn):
@@ -56,8 +64,10 @@ def test_the_second_wave_is_seen(undrawn):
     explorer = SplitK(split=5)
     assert "160 blocks; 132 SMs take 2 waves, 206 steps." in explorer.message
     rows = [path.vertices for path in explorer.placed.parts.get_paths()]
-    assert len(rows) == 160
-    assert sum(corners[:, 0].min() > 0 for corners in rows) == 28
+    assert len(rows) == 2 * FIRST + LAST  # the second wave is on the SMs 0 to 27
+    assert sum(corners[:, 0].min() > 0 for corners in rows) == FIRST
+    labels = [label.get_text() for label in explorer.right.get_yticklabels()]
+    assert labels == [str(sm) for sm in (*range(FIRST), *range(132 - LAST, 132))]
 
 
 @pytest.mark.parametrize("kernel", [k.name for k in KERNELS])
@@ -74,13 +84,18 @@ def test_a_run_lies_on_its_prediction(counted, kernel):
     assert counted.left.get_ylabel() == "sectors"
 
 
-def test_another_kernel_keeps_the_tile_and_suggests_its_split(undrawn):
-    explorer = SplitK()
-    explorer.kernel.value = "stream_k"
-    assert (explorer.tile.value, explorer.split.value) == ("128×256", 132)
+def test_another_kernel_keeps_tile_and_parts_and_says_what_it_takes_by_itself(undrawn):
+    explorer = SplitK(split=7)
+    assert "By itself split_k takes 128×256 and 4 parts here." in explorer.message
+    explorer.kernel.value = "split_k_atomics"
+    assert (explorer.tile.value, explorer.split.value) == ("128×256", 7)
+    explorer.kernel.value = "stream_k"  # 7 parts of each of 32 tiles are as many blocks
+    assert (explorer.tile.value, explorer.split.value) == ("128×256", 7 * 32)
+    assert "By itself stream_k takes 128×256 and 132 blocks here." in explorer.message
     assert explorer.split.slider.description == "blocks"
     assert explorer.left.get_xlabel() == "blocks"
     explorer.kernel.value = "split_k_atomics"
+    assert explorer.split.value == 7
     assert "additions in L2" in explorer.message
     assert explorer.left.get_xlabel() == "parts of k"
 
@@ -88,11 +103,11 @@ def test_another_kernel_keeps_the_tile_and_suggests_its_split(undrawn):
 def test_schedules_with_too_many_pieces_are_named_not_drawn(undrawn):
     explorer = SplitK(m=2048, n=2048, k=8192, split=64, block=(128, 256))
     assert [text.get_text() for text in explorer.right.texts][-1] == (
-        "8,192 pieces: too many to draw"
+        "8,192 blocks: too many to draw"
     )
     explorer.split.value = 2
     assert explorer.placed is not None
-    assert len(explorer.placed.parts.get_paths()) == 256
+    assert len(explorer.placed.parts.get_paths()) == 2 * FIRST + LAST
 
 
 def test_what_cannot_be_done_is_said(counted):
@@ -102,10 +117,9 @@ def test_what_cannot_be_done_is_said(counted):
     assert "Not possible: 4096×4096×65536 float32 is too large to simulate" in counted.message
     counted.backend.value = "recorded"
     counted.split.value = MOST
-    assert "Not possible: " in counted.message
-    assert "blocks are too many to deal out; use fewer parts" in counted.message
+    assert counted.right.texts[-1].get_text().endswith(" blocks: too many to draw")
     counted.split.value = 4
-    assert "Press Run" in counted.message
+    assert "is recorded." in counted.message
 
 
 def test_bad_values_are_refused():

@@ -1,24 +1,29 @@
 """The explorer of rings that the TMA fills: bars, shares and sentences are of the simulated run."""
 
 import re
+import threading
 
 import pytest
 
 from gemmlab import kernels, plots
 from gemmlab.explorers import StageTimeline
 from gemmlab.explorers import stage_timeline as module
+from gemmlab.explorers.shared import preparing
 from gemmlab.explorers.stage_timeline import SHOWN, STEPS, found
 from gemmlab.explorers.timeline import rung
 from gemmlab.model.pipeline import Pipeline
 from gemmlab.plots import si
 from gemmlab.plots.timeline import HEIGHT
+from tests.support.waiting import SECONDS
 
 NAME = kernels.warp_specialised.name
 
 
 @pytest.fixture
 def explorer():
-    return StageTimeline(NAME)
+    made = StageTimeline(NAME)
+    assert made.wait(SECONDS)
+    return made
 
 
 def bars(explorer, row):
@@ -56,9 +61,7 @@ def test_the_shares_are_of_the_bars(explorer):
 
 
 def test_it_says_the_predicted_time_and_that_none_is_recorded(explorer):
-    assert f"predicted from its compiled code {si(rung(NAME).forecast.seconds, 's')}" in (
-        explorer.message
-    )
+    assert f"predicted from its compiled code {si(rung(NAME).seconds, 's')}" in (explorer.message)
     told = "recorded" if rung(NAME).recorded else "this code is not recorded"
     assert told in explorer.message
 
@@ -99,14 +102,26 @@ def test_a_bar_has_the_colour_that_the_formula_s_picture_gives_it(explorer):
     assert {what: here[what] for what in there} == there
 
 
-def test_it_says_that_code_is_executed_before_it_is(explorer, monkeypatch):
+def test_another_ring_is_waited_for_beside_its_name(explorer, monkeypatch):
     """Of another rung, whose code is this one's here: to execute it takes long."""
-    said = []
-    monkeypatch.setattr(module, "found", lambda name: found(NAME))
+    opened = threading.Event()
+
+    def waiting(name):
+        while not opened.wait(0.01):
+            pass
+        return found(NAME)
+
+    monkeypatch.setattr(preparing, "PATIENCE", 0.05)
+    monkeypatch.setattr(module, "found", waiting)
     monkeypatch.setattr(module, "rung", lambda name: rung(NAME)._replace(kernel=kernels.get(name)))
-    monkeypatch.setattr(explorer, "say", said.append)
     explorer.kernel.value = kernels.mma_tma.name
-    assert said[0].startswith("The compiled code of mma_tma is being executed")
-    assert said[-1].startswith("mma_tma on")
-    explorer.kernel.value = NAME
-    assert len(said) == 3  # this one has been
+    assert "The compiled code of mma_tma is being simulated" in explorer.message
+    assert f"The pale picture is still of {NAME}." in explorer.message
+    explorer.stop.click()
+    assert explorer.wait(SECONDS)
+    assert explorer.kernel.value == NAME
+    assert explorer.message.startswith(f"{NAME} on ")
+    opened.set()
+    explorer.kernel.value = kernels.mma_tma.name
+    assert explorer.wait(SECONDS)
+    assert explorer.message.startswith("mma_tma on ")

@@ -47,6 +47,11 @@ def test_a_block_is_alone_where_its_sums_fill_the_registers():
     assert blocks_on(KERNEL, GPU, ringed(TWO, 1), PROBLEM) == 2
 
 
+def test_sizes_on_the_chip_are_binary(explorer):
+    held = KERNEL.shared_bytes(PROBLEM, ringed(ALONE, 1))
+    assert f"The ring takes {held / 1024:g} KiB of shared memory" in explorer.message
+
+
 def test_the_line_is_the_formula(explorer):
     times = [launch_seconds(KERNEL, GPU, ringed(ALONE, s), PROBLEM) for s in module.STAGES]
     assert lines(explorer)["formula, at best"] == times

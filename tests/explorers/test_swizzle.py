@@ -44,6 +44,15 @@ def test_every_run_lies_on_its_prediction(explorer):
             assert explorer.runs[kernel, length].passed
 
 
+def test_a_counted_mark_has_the_legend_s_shape_and_no_kernel_s_colour(explorer):
+    chosen(explorer)
+    legend = explorer.cost_axes.get_legend()
+    told = zip(legend.get_texts(), legend.legend_handles, strict=True)
+    (handle,) = (handle for text, handle in told if text.get_text() == "counted (simulated)")
+    assert handle.get_marker() == explorer.dots["mma_shared"].get_marker()
+    assert handle.get_color() not in {dots.get_color() for dots in explorer.dots.values()}
+
+
 def test_a_run_is_kept(explorer, monkeypatch):
     chosen(explorer)
     monkeypatch.setattr("gemmlab.measure.backends.run", lambda *a, **b: pytest.fail("it ran again"))

@@ -59,6 +59,30 @@ def test_each_control_changes_what_is_said_and_drawn(explorer):
     assert len(said) == len(drawn) == 8
 
 
+def test_what_fp32_units_do_not_do_cannot_be_chosen(undrawn):
+    explorer = Tcec(k=16)
+    alive = explorer.products, explorer.every, explorer.scale
+    assert [control.disabled for control in alive] == [False] * 3
+    explorer.products.value = 1
+    assert [control.disabled for control in alive] == [False, False, True]
+    assert "without low parts that could be scaled" in explorer.message
+    explorer.unit.value = "FP32 units"
+    assert [control.disabled for control in alive] == [True] * 3
+    assert "cannot be chosen" in explorer.message
+    assert not explorer.k.disabled
+    explorer.unit.value, explorer.products.value = "Tensor Cores, FP16", 3
+    assert [control.disabled for control in alive] == [False] * 3
+
+
+def test_powers_are_printed_as_powers(undrawn):
+    explorer = Tcec(k=16, size=-8)
+    assert explorer.scale.label == "2¹¹"
+    assert "times 2⁻⁸." in explorer.message
+    explorer.size.value = 0
+    assert "either sign" not in explorer.message
+    assert "16×8×16, positive.\n" in explorer.message
+
+
 def test_beyond_the_range_there_is_no_number(explorer):
     explorer.unit.value = "Tensor Cores, FP16"
     explorer.size.value = 20

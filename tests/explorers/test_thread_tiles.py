@@ -32,7 +32,7 @@ def test_a_run_lies_on_its_prediction(explorer):
     assert "Press Run (simulator)" in explorer.message
     assert explorer.tiles.dots == {}
     before = explorer.picture.png
-    assert "counted − predicted = 0 for all" in ran(explorer)
+    assert "Counted − predicted = 0 for all" in ran(explorer)
     x, y = explorer.tiles.dots["simulated"].get_data()
     assert (list(x), list(y)) == ([1], [1.0])  # 2 + 2 loads for 4 FMAs
     assert explorer.tiles.line.get_ydata()[1] == 1.0
@@ -66,8 +66,8 @@ def test_what_is_recorded_is_shown_without_a_run(explorer, monkeypatch):
     explorer.thread.value = "8×8"
     (x,), (y,) = explorer.tiles.dots["recorded"].get_data()
     assert (x, y) == (4, pytest.approx(p.flops_per_second / 2))
-    assert "measured ÷ predicted time = 2." in explorer.message
-    assert explorer.left.get_ylabel() == "speed [FLOP/s]"
+    assert "Measured ÷ predicted time = 2." in explorer.message
+    assert explorer.left.get_ylabel() == "speed [TFLOP/s]"
 
 
 def test_too_large_to_simulate_is_said(explorer):

@@ -17,8 +17,8 @@ from tests.plots.samples import DRAWINGS
 from tests.support.paths import ROOT
 
 TOOLS = {
-    *("Row", "Span", "along_n", "alt", "describe", "figure", "number", "provenance", "ring", "si"),
-    *("size", "style", "turns", "value"),
+    *("Row", "Span", "along_n", "alt", "describe", "figure", "make_room", "number", "provenance"),
+    *("ring", "si", "size", "style", "turns", "value"),
 }
 # What the words of each drawing must contain: its quantities, and findings that data decide.
 WORDS = {

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gemmlab import Gemm, Measurement, Tiling, device, kernels, plots, predict, run
 from gemmlab.plots.shared import style
@@ -86,6 +87,28 @@ def test_the_roof_meets_at_the_ridge(ax):
     assert "139 FLOP/B" in roof.ridge_label.get_text()
     assert "125 TFLOP/s" in roof.peak_label.get_text()
     assert "900 GB/s" in roof.slope_labels["dram"].get_text()
+
+
+@pytest.mark.parametrize(
+    ("log", "limits", "label", "ticks"),
+    [
+        ("", (0, 17e12), "speed [TFLOP/s]", ["0", "5", "10", "15"]),
+        ("", (0, 9e8), "speed [MFLOP/s]", ["0", "250", "500", "750"]),
+        ("y", (20e-6, 20e-3), "speed [mFLOP/s]", ["0.1", "1", "10"]),
+        ("y", (5e8, 5e14), "speed [TFLOP/s]", ["0.001", "0.01", "0.1", "1", "10", "100"]),
+    ],
+)
+def test_the_prefix_stands_beside_the_unit(log, limits, label, ticks):
+    """2 m on time [s] reads as two minutes."""
+    figure, (ax,) = plots.figure()
+    style.prepare(ax, log=log)
+    ax.yaxis.set_major_locator(LogLocator(10) if log else MaxNLocator(4))
+    style.si_axis(ax.yaxis, "speed", "FLOP/s")
+    ax.set_ylim(*limits)
+    figure.draw_without_rendering()
+    low, high = limits
+    seen = [t.get_text() for t in ax.get_yticklabels() if low <= t.get_position()[1] <= high]
+    assert (ax.get_ylabel(), seen) == (label, ticks)
 
 
 def test_axes_name_quantity_and_unit(ax):
@@ -275,7 +298,9 @@ def test_counters_show_counted_inside_predicted(ax):
     problem = Gemm(20, 30, 40)
     p = predict(problem, "h200", kernels.tiled)
     drawn = plots.counters(ax, p, run(kernels.tiled, problem, "simulator"))
-    assert set(drawn.names) == {name for name, count in p.counters.items() if count}
+    assert set(drawn.names) == set(p.counters)  # as many rows as the sentence has counters
+    assert "shared_bank_conflicts" in drawn.names
+    assert p.counters["shared_bank_conflicts"] == 0
     rows = zip(drawn.names, drawn.predicted, drawn.counted, drawn.differences, strict=True)
     for name, outer, inner, text in rows:
         assert outer.get_width() == inner.get_width() == p.counters[name]

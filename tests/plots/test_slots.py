@@ -24,6 +24,15 @@ def test_every_kind_and_every_reason_has_one_look():
         assert len({look.colour for look in looks}) == len(looks)
 
 
+def test_every_colour_has_a_key_also_where_there_is_no_bar(ax):
+    plots.slots(ax, {"fma": 1.0}, {})
+    keys = [patch for patch in ax.patches if patch.get_x() < 0]
+    looks = (*USED, *EMPTY)
+    assert [to_rgb(key.get_facecolor()) for key in keys] == [to_rgb(look.colour) for look in looks]
+    rows = [key.get_y() + key.get_height() / 2 for key in keys]
+    assert rows == pytest.approx(list(ax.get_yticks()))
+
+
 def test_bars_are_shares_and_are_changed_in_place(ax):
     artists = plots.slots(ax, {"fma": 0.5, "uniform": 0.1, "integer": 0.1}, {"bank": 0.3})
     assert [bar.get_width() for bar in artists.bars[:4]] == pytest.approx([50, 0, 20, 0])

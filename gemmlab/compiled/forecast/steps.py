@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmlab.compiled.forecast.executed import Executed
 from gemmlab.compiled.forecast.kernel import ALL
-from gemmlab.compiled.forecast.whole_gpu import sm_facts
+from gemmlab.compiled.forecast.ready import Ready, ready
 from gemmlab.compiled.sass.listing import Line, Listing
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason, Result
@@ -84,7 +84,7 @@ class Steps:
         return sorted(costs, key=lambda cost: -cost.share)
 
 
-def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL) -> Steps:
+def steps(executed: Mapping[int, Executed | Ready], along_k: int, effects: Effects = ALL) -> Steps:
     """Find the steps of a rung from two runs as `execute_rung` gives them, both with a warm L2.
 
     along_k : the length of a step, `Tiling.block[2]`
@@ -92,12 +92,11 @@ def steps(executed: Mapping[int, Executed], along_k: int, effects: Effects = ALL
     """
     if len(executed) != 2:
         raise ValueError(f"two runs are needed, not that of k = {list(executed)}: take a longer k")
-    (k, short), (longer, long) = executed.items()
+    runs = ((k, one if isinstance(one, Ready) else ready(one)) for k, one in executed.items())
+    (k, short), (longer, long) = runs
 
-    def run(one: Executed, window: tuple[int, int] | None) -> Result:
-        return simulate(
-            one.code, one.blocks(cold=False), one.share.resident, sm_facts(one), effects, window
-        )  # fmt: skip
+    def run(one: Ready, window: tuple[int, int] | None) -> Result:
+        return simulate(one.code, one.blocks, one.resident, one.facts, effects, window)
 
     second = run(long, None)
     first = run(short, (0, second.cycles))

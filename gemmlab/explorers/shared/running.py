@@ -22,6 +22,7 @@ from gemmlab.measure.backends.stopping import limited, raise_in, swallow
 from gemmlab.measure.backends.trial import told
 from gemmlab.measure.measurement import Measurement, residual
 from gemmlab.model import Prediction
+from gemmlab.model.bounds import latency_unknown
 from gemmlab.plots import number, si
 from gemmlab.plots.shared import style
 
@@ -119,7 +120,7 @@ class Runner(Explorer):
         self._running = False
         self.run = widgets.Button(description="Run", button_style="primary", icon="play")
         self.stop = widgets.Button(description="Stop", icon="stop", disabled=True)
-        self.clear = widgets.Button(description="Clear", icon="trash")
+        self.clear = widgets.Button(description="Clear", icon="trash", disabled=True)
         self.status = widgets.HTML()
         self.buttons = row(self.run, self.stop, self.clear, self.status)
         self.run.on_click(lambda _: self.start())
@@ -166,6 +167,7 @@ class Runner(Explorer):
         """Let the buttons be pressed that have something to do."""
         self.run.disabled = self._running or not self.runnable
         self.stop.disabled = not self._running
+        self.clear.disabled = not self.history
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the run to end; False if it takes longer than `seconds`."""
@@ -173,6 +175,7 @@ class Runner(Explorer):
 
     def forget(self) -> None:
         self.history.clear()
+        self.enable()
         self.refresh()
 
     def _report(self, seconds: float) -> None:
@@ -181,9 +184,10 @@ class Runner(Explorer):
     def _done(self, result: Measurement | None, error: BaseException | None) -> None:
         self.status.value = ""
         self._running = False
-        self.enable()
         if error is None:
             self.history.append(result)
+        self.enable()
+        if error is None:
             self.refresh()
         elif isinstance(error, Stopped):
             self.say("Stopped: nothing was added. Press Run to start again.")
@@ -194,15 +198,17 @@ class Runner(Explorer):
 def expected(p: Prediction, kernel: Kernel, target: Device, backend: str) -> str:
     """Say what a run is predicted to show, before it has run."""
     name = f"{kernel.name} {p.tiling}" if p.tiling else kernel.name
-    return f"{name} on {p.problem}: {_predicted(p, target)}\nPress Run ({backend}) to compare."
+    press = "It is not recorded." if backend == "recorded" else f"Press Run ({backend}) to compare."
+    return f"{name} on {p.problem}: {_predicted(p, target)}\n{press}"
 
 
 def observed(m: Measurement, p: Prediction, target: Device) -> str:
     """Say what a run showed, and its residual against the prediction."""
     verdict = "right" if m.passed else "WRONG"
+    error, most = (style.raised(f"{x:.1e}") for x in (m.error, m.tolerance))
     first = (
         f"{style.series(m)} on {m.problem}, {m.source}: the result is {verdict} "
-        f"(error {m.error:.1e}, at most {m.tolerance:.1e})."
+        f"(error {error}, at most {most})."
     )
     return "\n".join([first, _counted(m, p) if m.counters else _timed(m, p, target)])
 
@@ -210,6 +216,8 @@ def observed(m: Measurement, p: Prediction, target: Device) -> str:
 def _predicted(p: Prediction, target: Device) -> str:
     model = "predicted" if p.kernel else "predicted for an ideal kernel"
     traffic = f", {si(p.bytes['global'], 'B')} of global traffic" if "global" in p.bytes else ""
+    if latency_unknown(target, p.seconds):
+        return f"{model} on {target.title}: no time, as its latency is not recorded{traffic}."
     return (
         f"{model} on {target.title}: {si(p.seconds, 's')}, "
         f"{si(p.flops_per_second, 'FLOP/s')}, limited by {p.limiter}{traffic}."
@@ -221,23 +229,24 @@ def _counted(m: Measurement, p: Prediction) -> str:
         traffic = ", ".join(f"{si(count, 'B')} of {level}" for level, count in m.bytes.items())
         conflicts = m.counters["shared_bank_conflicts"]
         return (
-            f"Counted: {traffic} traffic, {number(conflicts)} bank conflicts. There is no model of "
-            "it: no counts are predicted."
+            f"Counted: {traffic} traffic, {style.count(conflicts, 'bank conflict')}. There is no "
+            "model of it: no counts are predicted."
         )
     differences = residual(m, p)
     off = {name: d for name, d in differences.items() if d}
     if not off:
-        return f"counted − predicted = 0 for all {len(differences)} counters."
+        return f"Counted − predicted = 0 for all {len(differences)} counters."
     text = ", ".join(f"{name} {d:+,.0f}" for name, d in off.items())
-    return f"counted − predicted: {text}; 0 for the other {len(differences) - len(off)}."
+    return f"Counted − predicted: {text}; 0 for the other {len(differences) - len(off)}."
 
 
 def _timed(m: Measurement, p: Prediction, target: Device) -> str:
     low, high = m.percentile(10), m.percentile(90)
+    runs = style.count(len(m.samples), "run")
     return (
-        f"Median of {len(m.samples)} runs {si(m.seconds, 's')} (10 % to 90 %: {si(low, 's')} to "
+        f"Median of {runs} {si(m.seconds, 's')} (10 % to 90 %: {si(low, 's')} to "
         f"{si(high, 's')}), {si(m.flops_per_second, 'FLOP/s')}; {_predicted(p, target)}\n"
-        f"measured ÷ predicted time = {number(m.seconds / p.seconds)}."
+        f"Measured ÷ predicted time = {number(m.seconds / p.seconds)}."
     )
 
 
@@ -302,7 +311,7 @@ class Forecasts:
         speed = asked.problem.flops / found.seconds
         what += f"{si(found.seconds, 's')}, {si(speed, 'FLOP/s')}. {found.waits}"
         if run.seconds and on.name == self.device.name:
-            what += f"\nmeasured ÷ predicted from its code = {number(run.seconds / found.seconds)}."
+            what += f"\nMeasured ÷ predicted from its code = {number(run.seconds / found.seconds)}."
         return what
 
     def _make(self, asked: Asked) -> Made:

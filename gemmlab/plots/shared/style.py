@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.text import Text
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model import Prediction
@@ -140,19 +140,42 @@ def si(value: float, unit: str, like: float | None = None) -> str:
     '0.977 TFLOP/s'
     """
     rounded = float(f"{value:.3g}")
-    scale = abs(rounded if like is None else like)
-    power = math.floor(math.log10(scale) / 3) if scale else 0
-    power = min(max(power, -5), len(_PREFIXES) - 6)
-    return f"{number(rounded / 1000.0**power)} {_PREFIXES[power + 5]}{unit}"
+    power = _thousands(rounded if like is None else like)
+    return f"{number(rounded / 1000.0**power)} {_prefix(power)}{unit}"
+
+
+def _thousands(value: float) -> int:
+    """Return the power of a thousand whose prefix fits a value."""
+    power = math.floor(math.log10(abs(value)) / 3) if value else 0
+    return min(max(power, -5), len(_PREFIXES) - 6)
+
+
+def _prefix(power: int) -> str:
+    return _PREFIXES[power + 5]
 
 
 def number(value: float) -> str:
     """`value` with three digits, or all of its whole ones, and no exponent where it is readable.
 
-    >>> number(2730.67), number(138.9), number(0.1667)
-    ('2,731', '139', '0.167')
+    >>> number(2730.67), number(138.9), number(0.1667), number(2.7e-7)
+    ('2,731', '139', '0.167', '2.7·10⁻⁷')
     """
-    return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else raised(f"{value:.3g}")
+
+
+def raised(text: str) -> str:
+    """Return a number that was formatted with its power of ten as it is printed.
+
+    No line breaks inside of it, as one may after the hyphen of 1e-07.
+
+    >>> raised("2.7e-07"), raised("1e+09"), raised("0.5")
+    ('2.7·10⁻⁷', '10⁹', '0.5')
+    """
+    digits, _, exponent = text.partition("e")
+    if not exponent:
+        return text
+    ten = power(10, int(exponent))
+    return {"1": ten, "-1": f"-{ten}"}.get(digits, f"{digits}·{ten}")
 
 
 def count(number_of: int, thing: str) -> str:
@@ -164,10 +187,63 @@ def count(number_of: int, thing: str) -> str:
     return f"{number_of:,} {thing}{'s' * (number_of != 1)}"
 
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def power(base: int, exponent: int) -> str:
+    """Return a power as it is printed.
+
+    >>> power(2, -24), power(10, 6)
+    ('2⁻²⁴', '10⁶')
+    """
+    return f"{base}{str(exponent).translate(_RAISED)}"
+
+
+class Prefixed(Formatter):
+    """The ticks of an axis are plain numbers of a unit, whose prefix its label names: 15 [TFLOP/s].
+
+    The prefix fits the largest tick, or one a thousand times as large as the least, so that none
+    has more than three digits after the point. It follows the limits: both are set when ticks are.
+    """
+
+    def __init__(self, quantity: str, unit: str) -> None:
+        self.quantity, self.unit = quantity, unit
+        self.power = 0  # of a thousand
+
+    def set_locs(self, locs: Sequence[float]) -> None:
+        """Choose the prefix for the ticks that can be seen, and name it in the label."""
+        super().set_locs(locs)
+        low, high = sorted(self.axis.get_view_interval())
+        seen = [abs(x) for x in locs if low <= x <= high and x]
+        if not seen:
+            return
+        most, least = (_thousands(float(f"{x:.3g}")) for x in (max(seen), 1000 * min(seen)))
+        self.power = min(most, least)
+        self.axis.set_label_text(f"{self.quantity} [{_prefix(self.power)}{self.unit}]")
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return number(float(f"{x / 1000.0**self.power:.3g}"))
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins a sentence.
+
+    >>> sentence("recorded on an H200"), sentence("L2")
+    ('Recorded on an H200', 'L2')
+    """
+    return text[:1].upper() + text[1:]
+
+
 def si_axis(axis: Axis, quantity: str, unit: str) -> None:
-    """Label an axis "quantity [unit]" and give each tick its SI prefix: 10 G, 1 T."""
-    axis.set_major_formatter(FuncFormatter(lambda x, _: si(x, "").strip()))
+    """Label an axis "quantity [unit]", with the SI prefix that fits it, and write plain ticks."""
+    axis.set_major_formatter(Prefixed(quantity, unit))
     axis.set_label_text(f"{quantity} [{unit}]", fontsize=LABEL, color=INK)
+
+
+def powers_axis(axis: Axis, quantity: str) -> None:
+    """Label a logarithmic axis and write its ticks as powers of ten, for what has no unit."""
+    axis.set_major_formatter(FuncFormatter(lambda x, _: power(10, round(math.log10(x)))))
+    axis.set_label_text(quantity, fontsize=LABEL, color=INK)
 
 
 def plain_axis(axis: Axis, quantity: str, unit: str = "") -> None:

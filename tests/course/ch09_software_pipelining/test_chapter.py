@@ -19,7 +19,6 @@ from gemmlab.compiled.sm.facts import facts
 from gemmlab.course.ch09_software_pipelining import q1_copies_ahead as copies_ahead
 from gemmlab.course.judging import timed
 from gemmlab.explorers.stage_timeline import found as stages_over_time
-from gemmlab.explorers.timeline import rung
 from gemmlab.kernels.simt import pipelined
 from gemmlab.model import occupancy
 from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, stages_needed, step
@@ -249,7 +248,7 @@ def test_who_waits_for_whom():
     for consumer in ("consumer 1", "consumer 2"):  # "again and again"
         waits = [one for one in found.roles[consumer] if one.what == "wait"]
         assert sum(first.start < one.start < last.end and one.start < one.end for one in waits) >= 3
-    one = min(rung("warp_specialised").executed.items())[1]
+    one = min(execute_rung(HALF, GPU, kernels.warp_specialised).items())[1]
     alone = sm_facts(replace(one, together=1.0)).l2_bytes_per_cycle
     assert (48 << 10) / alone == pytest.approx(1160, abs=5)  # "alone"
 
