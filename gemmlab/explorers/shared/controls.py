@@ -182,7 +182,10 @@ class Number(widgets.HBox):
             layout={"width": "24em", "max_width": "100%"},
         )  # fmt: skip
         self.number = field(name, value, stops[-1], indent="", least=least)
-        super().__init__([self.slider, self.number], layout={"flex_flow": "row wrap"})
+        self.told = widgets.HTML(layout={"display": "none"})  # of the slider, to screen readers
+        self._tell()
+        super().__init__([self.slider, self.number, self.told], layout={"flex_flow": "row wrap"})
+        self.add_class("gemmlab-number")
         self.value = value
         self._following = False
         self.observe(self._follow, "value")
@@ -202,8 +205,12 @@ class Number(widgets.HBox):
         self._following = True
         self.slider.max = len(stops) - 1
         self._following = False
+        self._tell()
         self.value = value
         self._follow()
+
+    def _tell(self) -> None:
+        self.told.value = f'<span data-stops="{list(self.stops)}"></span>'
 
     def _nearest(self, value: int) -> int:
         return min(range(len(self.stops)), key=lambda i: abs(self.stops[i] - value))
