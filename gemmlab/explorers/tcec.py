@@ -237,8 +237,8 @@ class Tcec(Explorer):
         ):  # fmt: skip
             if value not in list(known):
                 raise ValueError(f"{name}={value!r} is not offered; use one of {list(known)}")
-        over_k, (self.left,) = plots.figure(4.9, 4.1, left=0.17, bottom=0.17)
-        over_sizes, (self.right,) = plots.figure(4.9, 4.1, left=0.17, bottom=0.17)
+        over_k, (self.left,) = plots.figure(4.1, 3.5, left=0.17, bottom=0.17)
+        over_sizes, (self.right,) = plots.figure(4.1, 3.5, left=0.17, bottom=0.17)
         super().__init__(Picture(over_k, over_sizes))
         self.found = self.expected = self.bound = 0.0
         self.unit = dropdown("units", list(UNITS), unit)
@@ -316,7 +316,7 @@ class Tcec(Explorer):
         )
         ax.set_ylabel("largest error / Σ|a·b|", fontsize=style.LABEL)
         if over_k:
-            ax.legend(loc="upper right", frameon=False, fontsize=style.NOTE, ncols=2)
+            style.legend(ax, *ax.get_legend_handles_labels(), loc="upper right", ncols=2)
         style.title(ax, "Error over k" if over_k else "Error over the size of operands")
         style.provenance(ax, told)
         plots.describe(

@@ -118,8 +118,8 @@ class Timeline(Explorer):
             raise ValueError(f"left_out={left_out!r}; use one of {', '.join(map(repr, LEFT_OUT))}")
         _within("start", start, STARTS[-1])
         _within("cycle", cycle, SHOWN - 1)
-        cells, (self.left,) = plots.figure(5.0, 4.3, left=0.8 / 5.0)
-        bars, (self.right,) = plots.figure(4.6, 4.3, left=1.4 / 4.6)
+        cells, (self.left,) = plots.figure(4.3, 3.6, left=0.8 / 4.3)
+        bars, (self.right,) = plots.figure(3.9, 3.6, left=1.4 / 3.9)
         super().__init__(Picture(cells, bars))
         self.kernel = dropdown("rung", rungs, kernel, "18em")
         self.left_out = dropdown(

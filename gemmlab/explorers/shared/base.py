@@ -52,7 +52,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-SHRUNK, GROWN = 0.92, 1.2  # of a figure's width: its texts stay legible, and it stays on a screen
+SHRUNK, GROWN = 0.88, 1.2  # of a figure's width: its texts stay legible, and it stays on a screen
 KEPT = 2048  # texts, of about 20 kB each
 Stamp = tuple[int, int, np.ndarray]  # where the pixels begin, from the pen to the right and up
 
