@@ -164,7 +164,7 @@ RUN = LENGTHS[:4]  # k of the kernel: the simulator takes a moment
 SCALES = (0, 4, 8, 10, 11, 12, 14, 16)  # exponents of the scale
 SIZES = range(-32, 21, 4)  # exponents of the operands, where the curve has points
 LEAST, MOST = 2.0**-28, 2.0  # errors that are shown; what is no number lies at the upper one
-ROOM = 2.0**8  # above them, for the legend
+ROOM = 2.0**10  # above them, for the legend
 
 
 def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:

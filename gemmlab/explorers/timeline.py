@@ -140,7 +140,7 @@ class Timeline(Explorer):
         self._drawn: tuple = ()
         self._executed: set[str] = set()
         self.arrange(
-            [row(self.kernel, self.left_out, self.view), self.start, row(self.cycle, self.warp)],
+            [row(self.kernel, self.left_out, self.view), row(self.start, self.cycle, self.warp)],
             (self.kernel, self.left_out, self.view, self.start, self.cycle, self.warp),
         )
 
@@ -164,6 +164,8 @@ class Timeline(Explorer):
         right = style.title(self.right, f"{name}: a step along k")
         self.origin = plots.provenance(self.left, "simulated from compiled code", self.origin)
         self.times = plots.provenance(self.right, _beside(chosen), self.times)
+        self.times.xy = 1, 1  # it ends where the axes do: names stand at their left
+        self.times.set_ha("right")
         self.moving = *self.cells.moving, heading, *self.bars.moving, right, self.times
         self.frames = (shape, window.first), self.right.get_xlim()
         self.steps = found

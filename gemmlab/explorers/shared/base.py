@@ -148,7 +148,8 @@ class Panel:
         self.figure = figure
         self.png = b""
         width = DPI * figure.get_figwidth()
-        self._flex = f"{width:.0f} 1 {SHRUNK * width:.0f}px"
+        self._least = f"{SHRUNK * width:.0f}px"
+        self._flex = f"{width:.0f} 1 {self._least}"
         self._most = f"min(100%, {GROWN * width:.0f}px)"
         self.view = widgets.HTML(layout={"flex": self._flex, "max_width": self._most})
         self._frame: Hashable = None
@@ -185,7 +186,8 @@ class Panel:
             self.view.value = (
                 f'<img class="gemmlab-picture dark-light" alt="{html.escape(description)}" '
                 f'width="{width}" height="{height}" decoding="sync" '
-                f'style="flex:{self._flex}; width:100%; max-width:{self._most}; min-width:0; '
+                f'style="--least:{self._least}; flex:{self._flex}; width:100%; min-width:0; '
+                f"max-width:{self._most}; "
                 f'height:auto; display:block; {PAPER}{"; opacity:0.25" * faded}" '
                 f'src="{self._source}">'
             )
