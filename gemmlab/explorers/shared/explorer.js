@@ -21,11 +21,11 @@ if (!window.gemmlabExplorers) {
 
   // A slider over stops tells its place; a reader hears the number that it stands for.
   function say(handle) {
-    const stops = handle.closest(".gemmlab-number")?.querySelector("[data-stops]");
-    const told = stops
-      ? JSON.parse(stops.dataset.stops)[Math.round(handle.getAttribute("aria-valuenow"))]
-      : handle.closest(".widget-inline-hbox")?.querySelector(".widget-readout")?.textContent;
-    const text = String(told ?? "").trim();
+    const told = handle.closest(".gemmlab-number")?.querySelector("[data-stops]")?.dataset;
+    const place = Math.round(handle.getAttribute("aria-valuenow"));
+    const text = !told
+      ? handle.closest(".widget-inline-hbox")?.querySelector(".widget-readout")?.textContent
+      : String(place === Number(told.at) ? told.value : JSON.parse(told.stops)[place]);
     if (text && handle.getAttribute("aria-valuetext") !== text)
       handle.setAttribute("aria-valuetext", text);
   }
