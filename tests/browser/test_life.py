@@ -86,6 +86,19 @@ def test_a_slider_is_heard_as_the_number_beside_it(page):
     page.keyboard.press("Enter")
 
 
+def test_a_picture_stays_where_it_is_when_the_words_above_it_change(page):
+    box = explorer(page, "coalescing")
+    number = box.locator("input[type=text]").first
+    tops = []
+    for typed in ("2", "many", "3"):  # three lines, a refusal of one, three
+        number.fill(typed)
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(1000)
+        assert ("Not possible" in box.inner_text()) == (typed == "many")
+        tops.append([top for _, top, _ in box.evaluate(SIDES)])
+    assert tops[0] == tops[1] == tops[2]
+
+
 @pytest.mark.parametrize("way", ["notebook:interrupt-kernel", "Stop"])
 def test_an_interrupt_of_the_kernel_stops_a_run_as_stop_does(page, way):
     box = explorer(page, "kernellab")
