@@ -121,11 +121,11 @@ class Timeline(Explorer):
         cells, (self.left,) = plots.figure(4.3, 3.6, left=0.8 / 4.3)
         bars, (self.right,) = plots.figure(3.9, 3.6, left=1.4 / 3.9)
         super().__init__(Picture(cells, bars))
-        self.kernel = dropdown("rung", rungs, kernel, "18em")
+        self.kernel = dropdown("rung", rungs, kernel, "16em")
         self.left_out = dropdown(
-            "leave out", [(n, k) for k, n in LEFT_OUT.items()], left_out, "18em"
+            "leave out", [(n, k) for k, n in LEFT_OUT.items()], left_out, "16em"
         )
-        self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "18em")
+        self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "16em")
         self.start = Number("from cycle", start, STARTS, least=0)
         wide = {"width": "24em", "max_width": "100%"}
         self.cycle = widgets.IntSlider(
