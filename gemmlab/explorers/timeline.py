@@ -125,7 +125,7 @@ class Timeline(Explorer):
         self.left_out = dropdown(
             "leave out", [(n, k) for k, n in LEFT_OUT.items()], left_out, "16em"
         )
-        self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "16em")
+        self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "17em")
         self.start = Number("from cycle", start, STARTS, least=0)
         wide = {"width": "24em", "max_width": "100%"}
         self.cycle = widgets.IntSlider(
