@@ -57,7 +57,7 @@ def run(
         device=device.name,
         device_title=device.title,
         error=checked.error,
-        tolerance=problem.tolerance,
+        tolerance=kernel.tolerance(problem),
         samples=tuple(samples),
         provenance={**timing.provenance(kernel, data), "check": checked.how},
     )
