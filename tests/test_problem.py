@@ -5,7 +5,7 @@ import pytest
 
 from gemmlab.arguments import whole_number
 from gemmlab.formats import FORMATS, from_memory, round_to, to_memory
-from gemmlab.problem import Gemms, Gemm, Operands
+from gemmlab.problem import Gemm, Gemms, Operands
 
 SHAPES = [(1, 1, 1), (1, 7, 3), (17, 1, 40), (33, 65, 1), (64, 48, 129), (20, 30, 1000)]
 
