@@ -117,6 +117,21 @@ def place_of(name: str, x: Any) -> Place:
     raise TypeError(f"{name} is a {type(x).__module__}.{type(x).__name__}{where}; use {ACCEPTED}")
 
 
+def multiplies(place: Place) -> bool:
+    """Whether the library of a place multiplies on a GPU, and in FP32.
+
+    PyTorch may be told to round operands to TF32 for speed, which is not what is asked for here.
+    """
+    if place.device is None or place.library not in ("cupy", "torch"):
+        return False
+    return place.library == "cupy" or library_of(place).get_float32_matmul_precision() == "highest"
+
+
+def library_of(place: Place) -> Any:
+    """The module of a place's library, which has made the arrays."""
+    return sys.modules[place.library]
+
+
 def stream_of(place: Place) -> int:
     """Return the address of the stream that a library uses on a GPU, 0 for the default one."""
     if place.library == "cupy":

@@ -22,8 +22,7 @@ KINDS = 256  # of operands, whose plans are kept
 
 def choose(a: Any, b: Any, budget: int | None) -> Choice:
     """Choose what multiplies two arrays, and in which panels."""
-    place, sizes = arrays.check(a, b)
-    return _choice(place.device, sizes, _layout(map(arrays.is_transposed, (a, b))), budget)
+    return _chosen(*arrays.check(a, b), a, b, budget)
 
 
 def multiply(a: Any, b: Any, budget: int | None) -> Any:
@@ -31,10 +30,20 @@ def multiply(a: Any, b: Any, budget: int | None) -> Any:
     place, sizes = arrays.check(a, b)
     if place.device is None:
         return _from_host(place, sizes, a, b, budget)
+    if _chosen(place, sizes, a, b, budget).kernel == "library":
+        return arrays.library_of(place).matmul(a, b)
     with plans.Current(place.device):
         c, bound, _ = ready(place, a, b, budget)
         plans.go(bound.calls)
     return c
+
+
+def _chosen(
+    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
+) -> Choice:
+    library = place.library if arrays.multiplies(place) else None
+    layout = _layout(map(arrays.is_transposed, (a, b)))
+    return _choice(place.device, sizes, layout, budget, library)
 
 
 def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any, Bound, Any]:
@@ -79,16 +88,20 @@ def _layout(transposed: Iterable[bool]) -> str:
 
 @lru_cache(maxsize=KINDS)
 def _choice(
-    device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None
-) -> Choice:
-    """Return the kernel, its tiling and its panels; device: None for the host."""
+    device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None,
+    library: str | None = None,
+) -> Choice:  # fmt: skip
+    """Return the kernel, its tiling and its panels.
+
+    device : None for the host; library : that may multiply in the kernel's place
+    """
     (batch, m, n, k), tiling = sizes, None
     if not gpu_status().works:
         kernel, why = "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"
     elif device is None and 2 * batch * m * n * k < FEW_ON_HOST:
         kernel, why = "numpy", "the operands are small and on the host: NumPy multiplies there"
     else:
-        kernel, tiling, why = fastest(detect(), sizes, layout)
+        kernel, tiling, why = fastest(detect(), sizes, layout, library)
     bytes_of = partial(products.workspace_bytes, kernel, layout, k)
     panels = fitting((batch, m, n), bytes_of, budget)
     return Choice(kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels))
