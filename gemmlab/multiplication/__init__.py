@@ -90,15 +90,19 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
 
 def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None) -> Choice:
     """Tell what `matmul` would do for these operands, and raise what it would raise."""
-    from gemmlab.multiplication import calling
-
-    return calling.choose(a, b, _budget(workspace_bytes))
+    return _calling().choose(a, b, _budget(workspace_bytes))
 
 
 def _multiplied(a: Any, b: Any, workspace_bytes: int | None) -> Any:
+    return _calling().multiply(a, b, _budget(workspace_bytes))
+
+
+@cache
+def _calling() -> ModuleType:
+    """The module that does it, which `import gemmlab` does not need."""
     from gemmlab.multiplication import calling
 
-    return calling.multiply(a, b, _budget(workspace_bytes))
+    return calling
 
 
 def _budget(workspace_bytes: int | None) -> int | None:

@@ -132,6 +132,15 @@ def library_of(place: Place) -> Any:
     return sys.modules[place.library]
 
 
+def by_library(place: Place, a: Any, b: Any) -> Any:
+    """A·B by the library of a place, which is a GPU; CuPy multiplies on the current one."""
+    library = library_of(place)
+    if place.library == "torch" or library.cuda.runtime.getDevice() == place.device:
+        return library.matmul(a, b)
+    with library.cuda.Device(place.device):
+        return library.matmul(a, b)
+
+
 def stream_of(place: Place) -> int:
     """Return the address of the stream that a library uses on a GPU, 0 for the default one."""
     if place.library == "cupy":
