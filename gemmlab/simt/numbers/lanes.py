@@ -22,7 +22,8 @@ def both(a: Mask, b: Any) -> Mask:
     """
     if b is None or a is False:
         return a
-    if type(b) is np.bool_ or np.ndim(b) == 0:
+    kind = type(b)  # asked first: this is called for each access and each branch
+    if kind is np.bool_ or (b.ndim if kind is np.ndarray else np.ndim(b)) == 0:
         return a if b else False
     lanes = b if a is None else a & b
     if not lanes.any():
