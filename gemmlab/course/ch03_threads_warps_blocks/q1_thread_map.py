@@ -9,6 +9,7 @@ import numpy as np
 
 from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.source import short
 from gemmlab.simt import Report, cuda
 
@@ -56,25 +57,32 @@ def grid(m, n, block):
 
 def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
-    kernel = trial.Kernel(answer, ["alpha", "A", "B"])
     rng = np.random.default_rng()
     anew = tuple(int(x) for x in rng.integers(10, 20, 2))
     cases = (*CASES, (*anew, (8, 4)))
-    outcomes = guard.attempts(blocks, cases)
-    for i, (case, outcome) in enumerate(zip(cases, outcomes, strict=False)):
-        drawn_anew = case is cases[-1]
-        seed = int(rng.integers(1 << 30)) if drawn_anew else i
-        found = _one(kernel, outcome, case, seed)
+    seeds = (*range(len(CASES)), int(rng.integers(1 << 30)))
+    asked: list[trial.Asked] = []
+    no_launch: Finding | None = None
+    for case, outcome, seed in zip(cases, guard.attempts(blocks, cases), seeds, strict=False):
+        one = _one(outcome, case, seed)
+        if isinstance(one, Finding):
+            no_launch = one
+            break
+        asked.append(one)
+    launches = [(case, launch) for case, launch, _ in asked]
+    reports = trial.tried(answer, ["alpha", "A", "B"], launches) if launches else ()
+    for number, ((_, _, wrong), report) in enumerate(zip(asked, reports, strict=False)):
+        found = report if isinstance(report, Finding) else wrong(report)
         if found is not None:
-            return found.anew if drawn_anew else found
+            return found if number < len(CASES) else found.anew
+    if no_launch is not None:
+        return no_launch if len(asked) < len(CASES) else no_launch.anew
     text = f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"
     return Finding("passed", (("Values", text),))
 
 
-def _one(
-    kernel: trial.Kernel, outcome: guard.Outcome, sizes: tuple[Any, ...], seed: int
-) -> Finding | None:
-    """Find what is wrong with one case; None where nothing is."""
+def _one(outcome: guard.Outcome, sizes: tuple[Any, ...], seed: int) -> trial.Asked | Finding:
+    """Return a case in words, its launch and what is wrong with it, or why there is no launch."""
     m, n, block = sizes
     if outcome.fault:
         return outcome.fault
@@ -100,21 +108,22 @@ def _one(
     alpha = np.float32(rng.integers(2, 8))
     expected = alpha * a.T
     b = np.full((n, m), np.nan, np.float32)
-    report = trial.launch(kernel, size, block, case, alpha, a, b)
-    if isinstance(report, Finding):
-        return report
-    found = trial.hazard(report, case)
-    if found:
-        wrong_join = found.diagnosis == "outside" and trial.joins_with_or(report)
-        diagnosis = "guard-or" if wrong_join else found.diagnosis
-        return replace(found, diagnosis=diagnosis, details={**found.details, "grid": size})
-    found = trial.different("B", expected, b, case)
-    if found:
-        facts, details = (*found.facts, launched), {**found.details, "grid": size}
-        return Finding(_why(alpha, a, b, short_of), facts, details)
-    if too_large:
-        return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
-    return _shared_out(report, (m, n), (size[0] * block[0], size[1] * block[1]), case)
+
+    def wrong(report: Report) -> Finding | None:
+        found = trial.hazard(report, case)
+        if found:
+            wrong_join = found.diagnosis == "outside" and trial.joins_with_or(report)
+            diagnosis = "guard-or" if wrong_join else found.diagnosis
+            return replace(found, diagnosis=diagnosis, details={**found.details, "grid": size})
+        found = trial.different("B", expected, b, case)
+        if found:
+            facts, details = (*found.facts, launched), {**found.details, "grid": size}
+            return Finding(_why(alpha, a, b, short_of), facts, details)
+        if too_large:
+            return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
+        return _shared_out(report, (m, n), (size[0] * block[0], size[1] * block[1]), case)
+
+    return case, Launch((), size, block, (alpha, a, b)), wrong
 
 
 def _shared_out(

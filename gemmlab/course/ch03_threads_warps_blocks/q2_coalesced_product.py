@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy import float32
 from gemmlab import kernels
 from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda
 from gemmlab.tiling import Tiling
@@ -65,14 +65,12 @@ def judge(answer: Any) -> Finding:
     rng = np.random.default_rng()
     m, n, k = (int(x) for x in rng.integers(10, 20, 3))  # no shape of `CASES`
     anew = (m, n, k, (8, 4))
-    largest = trial.of_cases(partial(_one, answer), CASES, anew)
+    largest = trial.of_cases(answer, ["A", "B", "C"], _one, CASES, anew)
     return largest if isinstance(largest, Finding) else _traffic(*largest)
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int, tuple[int, int]], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _one(sizes: tuple[int, int, int, tuple[int, int]], seed: int) -> trial.Asked:
+    """Return a case in words, its launch, and what says what is wrong with it."""
     m, n, k, block = sizes
     rng = np.random.default_rng(seed)
     grid = launched(m, n, block)
@@ -81,18 +79,19 @@ def _one(
     a, b = (rng.integers(1, 12, shape).astype(np.float32) for shape in ((m, k), (k, n)))
     expected = a @ b
     c = np.full((m, n), np.nan, np.float32)
-    report = trial.launch(trial.Kernel(answer, ["A", "B", "C"]), grid, block, case, a, b, c)
-    if isinstance(report, Finding):
-        return None, report, case
-    found = trial.hazard(report, case) or trial.different("C", expected, c, case)
-    if found is None:
-        return report, _shared_out(report, m * n, case), case
-    diagnosis = found.diagnosis
-    if diagnosis == "outside" and trial.joins_with_or(report):
-        diagnosis = "guard-or"
-    if diagnosis == "wrong-values":
-        diagnosis = _why(a, b, c, expected)
-    return report, replace(found, diagnosis=diagnosis), case
+
+    def wrong(report: Report) -> Finding | None:
+        found = trial.hazard(report, case) or trial.different("C", expected, c, case)
+        if found is None:
+            return _shared_out(report, m * n, case)
+        diagnosis = found.diagnosis
+        if diagnosis == "outside" and trial.joins_with_or(report):
+            diagnosis = "guard-or"
+        if diagnosis == "wrong-values":
+            diagnosis = _why(a, b, c, expected)
+        return replace(found, diagnosis=diagnosis)
+
+    return case, Launch((), grid, block, (a, b, c)), wrong
 
 
 def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, expected: np.ndarray) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.model.transactions import SECTOR
 from gemmlab.simt import Report, cuda
 
@@ -38,14 +38,12 @@ def judge(answer: Any) -> Finding:
     """Check values and hazards on every case and a fresh one; bytes and sectors of the largest."""
     rng = np.random.default_rng()
     anew = (int(rng.integers(200, 300)), 4, 16)
-    largest = trial.of_cases(partial(_one, answer), CASES, anew)
+    largest = trial.of_cases(answer, ["a", "X", "Y"], _one, CASES, anew)
     return largest if isinstance(largest, Finding) else _traffic(*largest)
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _one(sizes: tuple[int, int, int], seed: int) -> trial.Asked:
+    """Return a case in words, its launch, and what says what is wrong with it."""
     size, T, block = sizes
     rng = np.random.default_rng(seed)
     grid = -(-size // (T * block))
@@ -53,14 +51,14 @@ def _one(
     x, before = (rng.permutation(np.arange(1, size + 1)).astype(np.float32) for _ in range(2))
     y, a = before.copy(), np.float32(rng.integers(2, 8))
     expected = a * x + before
-    kernel = trial.Kernel(answer, ["a", "X", "Y"], (T,))
-    report = trial.launch(kernel, (grid,), (block,), case, a, x, y)
-    if isinstance(report, Finding):
-        return None, report, case
-    found = trial.hazard(report, case) or trial.different("Y", expected, y, case)
-    if found and found.diagnosis == "wrong-values":
-        found = replace(found, diagnosis=_why(a, x, before, y))
-    return report, found, case
+
+    def wrong(report: Report) -> Finding | None:
+        found = trial.hazard(report, case) or trial.different("Y", expected, y, case)
+        if found and found.diagnosis == "wrong-values":
+            found = replace(found, diagnosis=_why(a, x, before, y))
+        return found
+
+    return case, Launch((T,), (grid,), (block,), (a, x, y)), wrong
 
 
 def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> str:

@@ -67,22 +67,32 @@ def tried(
         yield item.report
 
 
+# A case in words, its launch, and what is wrong with its report and, by then, with its result.
+Asked = tuple[str, Launch, Callable[[Report], Finding | None]]
+
+
 def of_cases(
-    one: Callable[[Any, int], tuple[Report | None, Finding | None, str]],
+    build: Callable,
+    parameters: list[str],
+    one: Callable[[Any, int], Asked],
     cases: Sequence[Any],
     anew: Any,
 ) -> Finding | tuple[Report, str]:
     """Find the first case that is wrong; if none is, return the last one's report and words.
 
-    one : (sizes of a case, seed) -> the report of a launch, what is wrong with it, the case in
-        words; anew : the sizes of a case that is drawn for this check, with operands of its own
+    one : of the sizes of a case and a seed
+    anew : the sizes of a case that is drawn for this check, with operands of its own
     """
-    for seed, sizes in enumerate(cases):
-        report, found, case = one(sizes, seed)
+    asked = [one(sizes, seed) for seed, sizes in enumerate(cases)]
+    asked.append(one(anew, int(np.random.default_rng().integers(len(cases), 1 << 30))))
+    reports = tried(build, parameters, [(case, launch) for case, launch, _ in asked])
+    for number, ((case, _, wrong), report) in enumerate(zip(asked, reports, strict=False)):
+        found = report if isinstance(report, Finding) else wrong(report)
         if found:
-            return found
-    _, found, _ = one(anew, int(np.random.default_rng().integers(len(cases), 1 << 30)))
-    return found.anew if found else (report, case)
+            return found if number < len(cases) else found.anew
+        if number < len(cases):
+            largest = report, case
+    return largest
 
 
 @dataclass(frozen=True)

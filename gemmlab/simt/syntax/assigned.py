@@ -8,6 +8,7 @@ which ends by `break` alone.
 
 import ast
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 Place = tuple[int, int]  # line and column of a name
 Sure = frozenset[str] | None  # names; None where no lane goes on
@@ -30,6 +31,7 @@ class Unsure:
     ends: bool = False
 
 
+@lru_cache(maxsize=256)  # the functions of a kernel that is built with other numbers are the same
 def unsure(tree: ast.FunctionDef) -> Unsure:
     """Find what is not sure in a function; functions defined in it are looked at apart."""
     flow = Flow(tree)

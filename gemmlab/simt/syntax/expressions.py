@@ -7,7 +7,6 @@ import ast
 import builtins
 import difflib
 import enum
-import inspect
 import types
 from collections import ChainMap
 from collections.abc import Callable
@@ -53,7 +52,8 @@ def _similar(node: ast.Attribute, owner: Any) -> str:
 
 def scope_of(function: Callable) -> ChainMap[str, Any]:
     """The values of the names outside of a function: of closures, of its module, of Python."""
-    nonlocals = inspect.getclosurevars(function).nonlocals
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    nonlocals = {name: cell.cell_contents for name, cell in cells}
     return ChainMap(nonlocals, function.__globals__, vars(builtins))
 
 

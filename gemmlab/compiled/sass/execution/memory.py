@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,13 +142,24 @@ def cost(space: str, op: str, address: np.ndarray, on: np.ndarray, width: int) -
         words = max(1, width // 4)
         return Cost(space, op, warps, none + words, none)
     if space == "shared":
-        rule = transactions.load_wavefronts if op == "load" else transactions.wavefronts
-        return Cost(space, op, warps, rule(at, on, width), none)
+        # The number of wavefronts stays where all lanes of a warp move by the same words.
+        first = np.where(on, at, at.max(initial=0)).min(axis=1, keepdims=True, initial=2**62)
+        moved = np.where(on, at - first // transactions.WORD * transactions.WORD, 0)
+        return Cost(space, op, warps, _cycles(op, moved.tobytes(), on.tobytes(), width), none)
     cycles = transactions.l1_cycles(at, on, width)
     pieces = np.where(on, at // transactions.SECTOR, -1)
     pieces.sort(axis=1)
     partial = _partial(pieces, width) if op == "store" else None
     return Cost(space, op, warps, cycles, transactions.sectors(at, on), pieces, partial)
+
+
+@lru_cache(maxsize=1024)  # a loop makes the same access in each turn, and all warps a like one
+def _cycles(op: str, addresses: bytes, active: bytes, width: int) -> np.ndarray:
+    rule = transactions.load_wavefronts if op == "load" else transactions.wavefronts
+    at = np.frombuffer(addresses, np.int64).reshape(-1, WARP)
+    cycles = rule(at, np.frombuffer(active, bool).reshape(-1, WARP), width)
+    cycles.flags.writeable = False
+    return cycles
 
 
 def _partial(pieces: np.ndarray, width: int) -> np.ndarray:
