@@ -15,7 +15,6 @@ from gemmlab import Gemm, device, kernels, records
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.steps import steps
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
-from gemmlab.compiled.sm.facts import facts
 from gemmlab.course.ch09_software_pipelining import q1_copies_ahead as copies_ahead
 from gemmlab.course.judging import timed
 from gemmlab.explorers.stage_timeline import found as stages_over_time
@@ -152,10 +151,6 @@ def test_two_numbers_from_two_records_tell_the_third():
         1.3 < copy / product / (at_best[4] / times[4]) * in_turn().multiply / in_turn().idle < 1.5
     )
     assert max(2 * product, copy) == pytest.approx(times[2], rel=0.03)
-
-
-def test_a_word_takes_some_thirty_cycles_from_shared_memory():
-    assert 20 < facts("h200").shared_latency < 40
 
 
 @cache
