@@ -58,17 +58,23 @@ def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
     kernel = trial.Kernel(answer, ["alpha", "A", "B"])
     rng = np.random.default_rng()
-    anew = tuple(int(x) for x in rng.integers(10, 20, 2))
-    cases = (*CASES, (*anew, (8, 4)))
+    cases = (*CASES, *_drawn_anew(rng))
     outcomes = guard.attempts(blocks, cases)
     for i, (case, outcome) in enumerate(zip(cases, outcomes, strict=False)):
-        drawn_anew = case is cases[-1]
+        drawn_anew = i >= len(CASES)
         seed = int(rng.integers(1 << 30)) if drawn_anew else i
         found = _one(kernel, outcome, case, seed)
         if found is not None:
             return found.anew if drawn_anew else found
-    text = f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"
-    return Finding("passed", (("Values", text),))
+    text = f"right in all {len(CASES)} cases and in {len(cases) - len(CASES)} drawn anew"
+    return Finding("passed", (("Values", f"{text}, with no hazard"),))
+
+
+def _drawn_anew(rng: np.random.Generator) -> list[tuple[int, int, tuple[int, int]]]:
+    """A matrix that is taller, and one that is wider, than those of all `CASES`."""
+    few, far = rng.integers(3, 9, 2), rng.integers(300, 500, 2)
+    blocks = [(int(2**x), int(2**y)) for x, y in rng.integers(1, 5, (2, 2))]
+    return [(int(far[0]), int(few[0]), blocks[0]), (int(few[1]), int(far[1]), blocks[1])]
 
 
 def _one(
@@ -96,8 +102,9 @@ def _one(
         return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
 
     rng = np.random.default_rng(seed)
-    a = rng.permutation(np.arange(1, m * n + 1)).astype(np.float32).reshape(m, n)
-    alpha = np.float32(rng.integers(2, 8))
+    # Fractions, and more bits than float16 has; products with alpha are exact in float32.
+    a = (rng.permutation(np.arange(m * n)) + 3.625).astype(np.float32).reshape(m, n)
+    alpha = np.float32(rng.integers(2, 8) + 0.5)
     expected = alpha * a.T
     b = np.full((n, m), np.nan, np.float32)
     report = trial.launch(kernel, size, block, case, alpha, a, b)
@@ -151,6 +158,9 @@ def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str
         return "alpha-dropped"
     if a.shape == b.shape and np.array_equal(b, alpha * a):
         return "not-transposed"
+    cut = np.trunc(alpha) * a, alpha * np.trunc(a), np.trunc(alpha * a)
+    if any(np.array_equal(b, x.T) for x in cut):
+        return "whole-numbers-only"
     return matrices.pattern(alpha * a.T, b)
 
 
@@ -220,6 +230,7 @@ TASK = Task(
             "Where in B does A[0, 1] belong?",
             "```python\nB[..., ...] = alpha * A[row, col]\n```",
         ),
+        "whole-numbers-only": trial.WHOLE_NUMBERS_ONLY,
         "wrong-values": Diagnosis(
             "Every element of A has its thread, but what is stored in B is not alpha times it.",
             "For the element that is named: which element of A belongs there, and what is it "

@@ -37,7 +37,7 @@ def build_axpy(T):
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case and a fresh one; bytes and sectors of the largest."""
     rng = np.random.default_rng()
-    anew = (int(rng.integers(200, 300)), 4, 16)
+    anew = int(rng.integers(2500, 4000)), 2 * int(rng.integers(5, 8)), 32
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
     return largest if isinstance(largest, Finding) else _traffic(*largest)
 
@@ -50,8 +50,10 @@ def _one(
     rng = np.random.default_rng(seed)
     grid = -(-size // (T * block))
     case = f"{size} elements, T={T}, {grid} blocks of {block} threads"
-    x, before = (rng.permutation(np.arange(1, size + 1)).astype(np.float32) for _ in range(2))
-    y, a = before.copy(), np.float32(rng.integers(2, 8))
+    # Fractions, of more bits than float16 has; each result is exact in float32.
+    x, before = ((rng.permutation(size) + 3.625).astype(np.float32) for _ in range(2))
+    x *= rng.choice([-1, 1], size)
+    y, a = before.copy(), np.float32(rng.integers(-8, -2) + 0.5)
     expected = a * x + before
     kernel = trial.Kernel(answer, ["a", "X", "Y"], (T,))
     report = trial.launch(kernel, (grid,), (block,), case, a, x, y)
@@ -70,6 +72,9 @@ def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> s
         return "y-not-added"
     if np.array_equal(now, x + before):
         return "a-dropped"
+    cut = np.trunc(a) * x + before, a * np.trunc(x) + before, np.trunc(a * x) + before
+    if any(np.array_equal(now, y) for y in (*cut, np.trunc(expected))):
+        return "whole-numbers-only"
     wrong = now != expected
     if (now[wrong] == before[wrong]).all():
         return "not-written"
@@ -123,6 +128,7 @@ TASK = Task(
     judge=judge,
     answers=(build_axpy,),
     diagnoses={
+        "whole-numbers-only": trial.WHOLE_NUMBERS_ONLY,
         "not-attempted": Diagnosis(
             "The kernel is unchanged: right, but each lane walks through a piece of its own.",
             "In one step of the loop, which elements do lanes 0, 1, 2, … ask for?",
