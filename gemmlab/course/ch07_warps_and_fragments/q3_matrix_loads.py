@@ -75,7 +75,7 @@ def _left(a: np.ndarray) -> np.ndarray:
     return np.repeat(a.reshape(16, -1, 2, 8)[:, :, :1], 2, axis=2).reshape(a.shape)
 
 
-ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why)
+ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why, long=512)
 
 
 def judge(answer: Any) -> Finding:
@@ -208,6 +208,7 @@ TASK = Task(
             "How many instructions load your fragments of one step? Two are enough.",
             "```python\na = ldmatrix_x4(As, ...)\nb = ldmatrix_x2_trans(Bs, ...)\n```",
         ),
+        "loaded-again": one_warp.LOADED_AGAIN,
         "bank-conflicts": Diagnosis(
             "The result is right, but rows of one 8×8 matrix fall on the same banks.",
             "With this pitch, at which byte do rows 0 and 4 begin, modulo 128?",

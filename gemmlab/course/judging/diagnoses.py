@@ -436,9 +436,8 @@ KERNEL = {
         "```python\nAs[..., ...] = A[..., start + x]    # x along a row, of A and of B\n```",
     ),
     "tile-size-fixed": Diagnosis(
-        "The result is right, but the tiles in shared memory have a size of their own, whatever T "
-        "is.",
-        "How large are your shared arrays with T = 2?",
+        "The tiles in shared memory have a size of their own, whatever T is.",
+        "How large are your shared arrays with T = 2, and with T = 16?",
         "```python\nAs = cuda.shared.array((T, ...), float32)\n```",
     ),
     "products-missing": Diagnosis(

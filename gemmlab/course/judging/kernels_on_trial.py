@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,11 @@ def judge(
         failed = failed or not trial.right
     for trial in trials:
         if trial.fault:
-            return _hazard(trial, trial.fault)
+            found = _hazard(trial, trial.fault)
+            larger = trial.run.case.tile > max(case.tile for case in cases)
+            if larger and found.diagnosis == "tile-outside":
+                return replace(found, diagnosis="tile-size-fixed")
+            return found
         if trial.changed:
             return _changed(trial)
         if trial.run.wrong.any():
