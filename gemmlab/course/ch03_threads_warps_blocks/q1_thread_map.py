@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.source import short
+from gemmlab.device import RECORDED, device
 from gemmlab.simt import Report, cuda
 
 # (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.
@@ -54,6 +56,21 @@ def grid(m, n, block):
     # [end]
 
 
+def _example() -> Launch:
+    """A launch that keeps an H200 busy."""
+    a, b = (np.zeros((SIDE, SIDE), np.float32) for _ in range(2))
+    return Launch((), (SIDE // 32, SIDE // 8), (32, 8), (np.float32(2), a, b))
+
+
+SIDE = 4096
+EXAMPLE = timed.Example(
+    ["alpha", "A", "B"],
+    _example,
+    f"{SIDE}×{SIDE} elements, blocks of 32×8",
+    2 * 4 * SIDE**2 / device(RECORDED).dram_bandwidth,
+)
+
+
 def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
     kernel = trial.Kernel(answer, ["alpha", "A", "B"])
@@ -67,7 +84,8 @@ def judge(answer: Any, blocks: Any) -> Finding:
         if found is not None:
             return found.anew if drawn_anew else found
     text = f"right in all {len(CASES)} cases and in {len(cases) - len(CASES)} drawn anew"
-    return Finding("passed", (("Values", f"{text}, with no hazard"),))
+    passed = Finding("passed", (("Values", f"{text}, with no hazard"),))
+    return timed.beside(passed, answer, build_transpose, EXAMPLE)
 
 
 def _drawn_anew(rng: np.random.Generator) -> list[tuple[int, int, tuple[int, int]]]:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda
 from gemmlab.tiling import Tiling
@@ -60,13 +61,23 @@ def launched(m: int, n: int, block: tuple[int, int]) -> tuple[int, int]:
     return -(-side // block[0]), -(-side // block[1])
 
 
+SIDE = 4096
+EXAMPLE = timed.of_product(
+    SIDE, SIDE, SIDE, "blocks of 16×16",
+    lambda a, b, c: Launch((), (SIDE // 16, SIDE // 16), (16, 16), (a, b, c)),
+    ("A", "B", "C"),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values, hazards and shares on every case and a fresh one; traffic of the largest."""
     rng = np.random.default_rng()
     far, few = rng.integers(150, 250, 3), rng.integers(3, 9, 3)
     anew = [(*np.roll([far[i], few[i], 3], i).tolist(), (8, 4)) for i in range(3)]
     largest = trial.of_cases(partial(_one, answer), CASES, *anew)
-    return largest if isinstance(largest, Finding) else _traffic(*largest)
+    if isinstance(largest, Finding):
+        return largest
+    return timed.beside(_traffic(*largest), answer, build_product, EXAMPLE)
 
 
 def _one(

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
+from gemmlab.device import RECORDED, device
 from gemmlab.model.transactions import SECTOR
 from gemmlab.simt import Report, cuda
 
@@ -34,12 +36,29 @@ def build_axpy(T):
     return kernel
 
 
+def _example() -> Launch:
+    """A launch that keeps an H200 busy, with the T that it is built for."""
+    x, y = (np.zeros(LONG, np.float32) for _ in range(2))
+    return Launch((8,), (LONG // (8 * 256),), (256,), (np.float32(2), x, y))
+
+
+LONG = 1 << 24
+EXAMPLE = timed.Example(
+    ["a", "X", "Y"],
+    _example,
+    "2²⁴ elements, T = 8, blocks of 256",
+    3 * 4 * LONG / device(RECORDED).dram_bandwidth,
+)
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case and a fresh one; bytes and sectors of the largest."""
     rng = np.random.default_rng()
     anew = int(rng.integers(2500, 4000)), 2 * int(rng.integers(5, 8)), 32
     largest = trial.of_cases(partial(_one, answer), CASES, anew)
-    return largest if isinstance(largest, Finding) else _traffic(*largest)
+    if isinstance(largest, Finding):
+        return largest
+    return timed.beside(_traffic(*largest), answer, build_axpy, EXAMPLE)
 
 
 def _one(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy import float32, uint32
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp, timed
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add
@@ -49,6 +49,9 @@ def build_warp_gemm():
     return kernel
 
 
+EXAMPLE = one_warp.example(16, 8, 1024)
+
+
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, values; then whose result it is."""
     kernel = trial.Kernel(answer, ["A", "B", "C"])
@@ -78,7 +81,7 @@ def judge(answer: Any) -> Finding:
             return Finding("no-mma", ((FAILING, case),))
         if report.counters["global_store_bytes"] > c.nbytes:
             return Finding("stored-twice", ((FAILING, case),))
-    return _made_by_mma(kernel)
+    return timed.beside(_made_by_mma(kernel), answer, build_warp_gemm, EXAMPLE)
 
 
 def _made_by_mma(kernel: trial.Kernel) -> Finding:

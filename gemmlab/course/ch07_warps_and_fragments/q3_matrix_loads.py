@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, one_warp
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, one_warp, timed
 from gemmlab.course.judging.one_warp import OneWarp, product
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import cuda
@@ -78,9 +78,12 @@ def _left(a: np.ndarray) -> np.ndarray:
 ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why, long=512)
 
 
+EXAMPLE = one_warp.example(16, 8, 1024)
+
+
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
-    return one_warp.judge(answer, ASKED)
+    return timed.beside(one_warp.judge(answer, ASKED), answer, build_matrix_loads, EXAMPLE)
 
 
 TASK = Task(
