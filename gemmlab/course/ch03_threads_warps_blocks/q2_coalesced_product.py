@@ -9,7 +9,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.problem import Gemm
@@ -60,13 +60,23 @@ def launched(m: int, n: int, block: tuple[int, int]) -> tuple[int, int]:
     return -(-side // block[0]), -(-side // block[1])
 
 
+SIDE = 4096
+EXAMPLE = timed.of_product(
+    SIDE, SIDE, SIDE, "blocks of 16×16",
+    lambda a, b, c: Launch((), (SIDE // 16, SIDE // 16), (16, 16), (a, b, c)),
+    ("A", "B", "C"),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values, hazards and shares on every case and a fresh one; traffic of the largest."""
     rng = np.random.default_rng()
-    m, n, k = (int(x) for x in rng.integers(10, 20, 3))  # no shape of `CASES`
-    anew = (m, n, k, (8, 4))
-    largest = trial.of_cases(answer, ["A", "B", "C"], _one, CASES, anew)
-    return largest if isinstance(largest, Finding) else _traffic(*largest)
+    far, few = rng.integers(150, 250, 3), rng.integers(3, 9, 3)
+    anew = [(*np.roll([far[i], few[i], 3], i).tolist(), (8, 4)) for i in range(3)]
+    largest = trial.of_cases(answer, ["A", "B", "C"], _one, CASES, *anew)
+    if isinstance(largest, Finding):
+        return largest
+    return timed.beside(_traffic(*largest), answer, build_product, EXAMPLE)
 
 
 def _one(sizes: tuple[int, int, int, tuple[int, int]], seed: int) -> trial.Asked:
@@ -75,8 +85,9 @@ def _one(sizes: tuple[int, int, int, tuple[int, int]], seed: int) -> trial.Asked
     rng = np.random.default_rng(seed)
     grid = launched(m, n, block)
     case = f"m={m}, n={n}, k={k}, block (x, y) = {block}, grid (x, y) = {grid}"
-    # Whole numbers: every sum is exact.
-    a, b = (rng.integers(1, 12, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    # Fractions of 12 bits times short ones: every sum is exact, in float32 alone.
+    a = ((2 * rng.integers(1024, 2048, (m, k)) + 1) / 1024).astype(np.float32)
+    b = (rng.choice([-2.5, -1, 1.5, 2], (k, n))).astype(np.float32)
     expected = a @ b
     c = np.full((m, n), np.nan, np.float32)
 
@@ -100,6 +111,9 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, expected: np.ndarray) -> s
         return "not-written"
     if np.array_equal(c, a[:, -1:] @ b[-1:]):
         return "last-product-only"
+    cut = np.trunc(a) @ b, a @ np.trunc(b), np.trunc(a) @ np.trunc(b), np.trunc(expected)
+    if any(np.array_equal(c, x) for x in cut):
+        return "whole-numbers-only"
     return matrices.pattern(expected, c)
 
 
@@ -151,6 +165,7 @@ TASK = Task(
     judge=judge,
     answers=(build_product,),
     diagnoses={
+        "whole-numbers-only": trial.WHOLE_NUMBERS_ONLY,
         "not-attempted": Diagnosis(
             "The skeleton is unchanged.",
             "Which row of A and which column of B does the thread of C[i, j] walk along?",

@@ -317,6 +317,14 @@ BY_HAND = """mma_m16n8k16_f32_f16(a, b, c)
 
 
 FOOLING = {
+    "a sum of 200": wrong(
+        build_matrix_loads, "no sum is longer", "known-cases-only",
+        ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 200), 16)"),
+    ),
+    "A twice": wrong(
+        build_matrix_loads, "a load costs nothing", "loaded-again",
+        ("c = mma", "a = ldmatrix_x4(As, lane % 16, 8 * (lane // 16))\n            c = mma"),
+    ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "B cleared": of(
         "B is not needed afterwards", "inputs-changed",
