@@ -13,7 +13,7 @@ from numpy import float32
 
 from benchmarks.samples.language_kernels import double
 from gemmlab import cuda, simulate
-from gemmlab.compiled.sass.compiling import ptx
+from gemmlab.here.compilers import ptx
 from gemmlab.simt import UnsupportedError
 
 

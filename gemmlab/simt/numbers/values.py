@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.here import numbas
 from gemmlab.simt.numbers.overflow import convert
-from gemmlab.simt.numbers.types import NumberType
+from gemmlab.simt.numbers.types import TYPES, NumberType
 
 NUMBER = (np.ndarray, np.generic)  # what a kernel computes with: of each lane, or of all
 
@@ -159,13 +160,19 @@ def as_dtype(value: Any) -> np.dtype:
 def _from_numba(value: Any) -> np.dtype | None:
     if isinstance(value, NumberType):
         return value.dtype
-    if "numba" not in sys.modules or not type(value).__module__.startswith("numba"):
+    home = type(value).__module__
+    if "numba" not in sys.modules or not home.startswith("numba"):
         return None
-    from numba.np.numpy_support import as_dtype as numba_as_dtype
-
+    known = TYPES.get("boolean" if str(value) == "bool" else str(value))
+    if isinstance(known, NumberType):
+        return known.dtype
+    if home.startswith("numba.cuda"):
+        support: Any = numbas.part("np.numpy_support")
+    else:
+        from numba.np import numpy_support as support
     try:
-        return np.dtype(numba_as_dtype(value))
-    except (NotImplementedError, TypeError):
+        return np.dtype(support.as_dtype(value))
+    except Exception:  # what is no type at all, or has no counterpart in NumPy
         return None
 
 
@@ -233,7 +240,7 @@ def _real(function: Callable) -> Callable:
     return compute
 
 
-def _each(function: Callable) -> Callable:
+def each(function: Callable) -> Callable:
     """Return a function of `math` that NumPy does not have, of each element."""
 
     def compute(*values: Any) -> Any:
@@ -320,11 +327,11 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.complex: _complex,
     **{getattr(math, name): _real(getattr(np, name)) for name in _SAME},
     **{getattr(math, name): _real(getattr(np, its)) for name, its in _OTHER.items()},
-    math.remainder: _each(math.remainder),
-    math.erf: _each(math.erf),
-    math.erfc: _each(math.erfc),
-    math.gamma: _each(math.gamma),
-    math.lgamma: _each(math.lgamma),
+    math.remainder: each(math.remainder),
+    math.erf: each(math.erf),
+    math.erfc: each(math.erfc),
+    math.gamma: each(math.gamma),
+    math.lgamma: each(math.lgamma),
     math.modf: np.modf,
     math.frexp: np.frexp,
     math.ldexp: np.ldexp,
