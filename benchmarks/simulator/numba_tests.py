@@ -10,8 +10,10 @@ import importlib
 import importlib.machinery
 import io
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 import types
@@ -87,7 +89,13 @@ def run_module(name: str) -> None:
     testing.cc_X_or_above = lambda major, minor: (
         devices.current_device().compute_capability >= (major, minor)
     )
-    with in_place_of_numba():
+    from gemmlab.programs.following import SPOOL, STARTED
+    from gemmlab.simt.cuda.kernels import watching
+
+    os.environ[SPOOL] = tempfile.mkdtemp()
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(STARTED), os.environ.get("PYTHONPATH", "")])
+    hazards: list = []
+    with in_place_of_numba(), watching(lambda launched: hazards.extend(launched.report.hazards)):
         for full, module in kept.items():
             if full.startswith("numba.cuda.tests"):
                 sys.modules[full] = module
@@ -121,7 +129,8 @@ def run_module(name: str) -> None:
             return
         suite = unittest.defaultTestLoader.loadTestsFromModule(module)
         for test in walk(suite):
-            run_one(out, name, test)
+            hazards.clear()
+            run_one(out, name, test, hazards)
 
 
 def say(out: Any, **what: Any) -> None:
@@ -168,7 +177,7 @@ class Result(unittest.TestResult):
         self.outcome, self.why = "failed", "unexpected success"
 
 
-def run_one(out: Any, name: str, test: Any) -> None:
+def run_one(out: Any, name: str, test: Any, hazards: list) -> None:
     result = Result()
     start = time.process_time()
     method = getattr(test, test._testMethodName, None)
@@ -187,6 +196,7 @@ def run_one(out: Any, name: str, test: Any) -> None:
         outcome=result.outcome,
         why=result.why[:600],
         mark=mark,
+        hazards=sorted({h.kind for h in hazards}),
         seconds=round(time.process_time() - start, 2),
     )
 

@@ -11,7 +11,7 @@ import inspect
 import linecache
 from collections.abc import Callable
 from functools import partial, wraps
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -173,6 +173,24 @@ def simulate(
     source = program[function].source if function in program else read_source(function)
     asked = Asked(on_hazard, l2, trace, shares)
     return _simulated(Kernel(function, source, program), args, launch, asked)
+
+
+def freeze(function: Callable, program: Program) -> None:
+    """Keep in `program` what the names outside of a kernel and of its device functions mean now."""
+    source = read_source(function)
+    launch = Launch((1, 1, 1), (1, 1, 1), 0, 1, True, None)
+    report = Report(source, launch.grid, launch.block, "collect")
+    m = Machine(launch, report, program, [], np.arange(1))
+    m.scope.bound(function, source)
+    left, seen = [function], {function}
+    while left:
+        for value in program[left.pop()].constants.values():
+            inner = getattr(value, "py_func", value)
+            if isinstance(inner, FunctionType) and inner not in seen:
+                m.scope.bound(inner)
+                left.append(inner)
+                seen.add(inner)
+    m.take_apart()
 
 
 class Kernel(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmlab.here import compilers, numbas
 from gemmlab.simt.cuda import devices
+from gemmlab.simt.numbers.types import ArrayType, NumberType, Signature
 
 __all__ = [
     "compile", "compile_all", "compile_for_current_device", "compile_ptx",
@@ -28,8 +29,8 @@ def _of_numba(name: str) -> Callable:
         if not numbas.installed():
             raise NotImplementedError(f"{name}: {MISSING}")
         capability = options.get("cc") or devices.current_device().compute_capability
-        if name.endswith("current_device"):
-            options["cc"] = capability
+        args = tuple(map(as_numbas, args))
+        options = {"cc": tuple(capability)} | {k: as_numbas(v) for k, v in options.items()}
         with numbas.own() as cuda, compilers.standing_in(tuple(capability)):
             return getattr(cuda, name.replace("_for_current_device", ""))(*args, **options)
 
@@ -60,6 +61,20 @@ def numba_type(dtype: np.dtype | None, ndim: int, layout: str) -> Any:
         raise NotImplementedError("tuples as arguments are not compiled here; use compile_ptx")
     number = support.from_dtype(dtype)
     return types.Array(number, ndim, layout) if ndim else number
+
+
+def as_numbas(value: Any) -> Any:
+    """Return Numba's own form of a type or of a signature, and other values as they are."""
+    if isinstance(value, tuple):
+        return tuple(map(as_numbas, value))
+    if isinstance(value, NumberType):
+        return numba_type(value.dtype, 0, "A")
+    if isinstance(value, ArrayType):
+        return numba_type(value.number.dtype, value.ndim, value.layout)
+    if isinstance(value, Signature):
+        result = numbas.part("types").void if value.return_type is None else value.return_type
+        return as_numbas(result)(*as_numbas(value.args))
+    return value
 
 
 @cache

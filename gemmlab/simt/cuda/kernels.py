@@ -9,7 +9,7 @@ import functools
 import re
 import time
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 from gemmlab.here import compilers, numbas
 from gemmlab.model.occupancy import resident_blocks
 from gemmlab.simt.cuda import arrays, compiling, devices
-from gemmlab.simt.launch import simulate
+from gemmlab.simt.launch import freeze, simulate
 from gemmlab.simt.numbers.types import TYPES
 from gemmlab.simt.numbers.values import number
 from gemmlab.simt.report.report import Report
@@ -102,9 +102,12 @@ def converted(
     for signature in sorted(signatures, key=lambda s: s != given):
         if len(signature) == len(args) and all(map(_takes, signature, given)):
             return tuple(map(_convert, signature, args))
+    for signature in signatures[: len(signatures) == 1]:  # which Numba does not compare then
+        if len(signature) == len(args) and all(map(_takes_bits, signature, given)):
+            return tuple(map(_convert, signature, args))
     known = " or ".join(f"({', '.join(map(str, s))})" for s in signatures)
     raise TypeError(
-        f"{name} takes {known}, as its signature says, not ({', '.join(map(str, given))}); "
+        f"No matching definition: {name} takes {known}, as its signature says, not ({', '.join(map(str, given))}); "
         "convert the arrays, or leave the signature out"
     )
 
@@ -116,7 +119,18 @@ def _takes(declaration: Argument, given: Argument) -> bool:
     return declaration == given or (of_numbers and declaration.ndim == given.ndim == 0)
 
 
+def _takes_bits(declaration: Argument, given: Argument) -> bool:
+    """Say whether an array's integers can be taken for others of the same size, or _takes it."""
+    if _takes(declaration, given) or declaration.dtype is None or given.dtype is None:
+        return _takes(declaration, given)
+    whole = declaration.dtype.kind in "iu" and given.dtype.kind in "iu"
+    same_size = declaration.dtype.itemsize == given.dtype.itemsize
+    return whole and same_size and declaration.ndim == given.ndim > 0
+
+
 def _convert(declaration: Argument, value: Any) -> Any:
+    if declaration.ndim and declaration.dtype is not None and declaration.dtype != value.dtype:
+        return value.view(declaration.dtype)
     if declaration.ndim or declaration.dtype is None:
         return value
     return np.asarray(value).astype(declaration.dtype)[()]
@@ -406,6 +420,10 @@ class SimulatedKernel(Compilable):
         self.program: dict = {}  # the function and its device functions, rewritten when first met
         self.overloads = Overloads({s: Compiled(self, s) for s in signatures})
         self.specialized = False
+        self.extensions = list(options.get("extensions") or ())
+        if signatures:
+            with suppress(Exception):  # which the launch tells
+                freeze(py_func, self.program)
 
     @property
     def signatures(self) -> list[tuple[Argument, ...]]:
@@ -432,18 +450,24 @@ class SimulatedKernel(Compilable):
 
         def run(*args: object) -> Report:
             __tracebackhide__ = True  # as in `told_at_the_kernel`
-            values = self._arguments(args)
+            after: list[Callable[[], None]] = []
+            values = self._arguments(args, after)
             report = launched(self, griddim, blockdim, values, sharedmem)
+            for give_back in after:
+                give_back()
             types = tuple(map(type_of, values))
             self.overloads.setdefault(types, Compiled(self, types, "C"))
             return report
 
         return run
 
-    def _arguments(self, args: tuple) -> tuple:
+    def _arguments(self, args: tuple, after: list) -> tuple:
         """A launch hands over these values: arrays of `In`, `Out`, `InOut`, declared numbers."""
         values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
         values = [arrays.as_cuda_array(v) if _tells(v) else v for v in values]
+        for extension in reversed(self.extensions):
+            prepared = [extension.prepare_args(None, v, stream=0, retr=after) for v in values]
+            values = [value for _, value in prepared]
         for value in values:
             if isinstance(value, np.ndarray) and not isinstance(value, arrays.DeviceArray):
                 arrays.check_contiguous(value)
@@ -452,7 +476,10 @@ class SimulatedKernel(Compilable):
     def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
         """A launch of at least `ntasks` threads, in blocks of `tpb`; none where there are none."""
         if ntasks < 0:
-            raise ValueError(f"ntasks={ntasks} is negative; use the number of elements")
+            raise ValueError(
+                f"Can't create ForAll with negative task count: ntasks={ntasks} is negative; use "
+                "the number of elements"
+            )
         if ntasks == 0:
             return lambda *args: None
         threads = tpb or FORALL_THREADS
@@ -461,7 +488,7 @@ class SimulatedKernel(Compilable):
     def specialize(self, *args: Any) -> SimulatedKernel:
         """Return the kernel for arguments of these types alone."""
         if self.specialized:
-            raise RuntimeError(f"{self.__name__} is specialized already")
+            raise RuntimeError(f"Dispatcher already specialized: {self.__name__}")
         only = SimulatedKernel(self.py_func, self.targetoptions, [tuple(map(type_of, args))])
         only.specialized = True
         return only

@@ -6,6 +6,7 @@ threads), of the type that it has in Numba; `arithmetic` gives the types of resu
 
 import builtins
 import cmath
+import enum
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -313,6 +314,28 @@ _OTHER = {
     **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"},
     **{"fabs": "abs"},
 }
+_OF_COMPLEX = "exp", "sqrt", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh"
+
+
+def _complex_function(function: Callable) -> Callable:
+    """Return a function of `cmath`, which makes a complex number of a real one."""
+    return lambda value: function(_as_complex(value))
+
+
+def _as_complex(value: Any) -> Any:
+    value = _as_number(value)
+    return value if value.dtype.kind == "c" else value.astype(np.complex128)
+
+
+def _complex_log(value: Any, base: Any = None) -> Any:
+    found = np.log(_as_complex(value))
+    return found if base is None else found / np.log(_as_complex(base))
+
+
+def _complex_rect(r: Any, phi: Any) -> Any:
+    return _complex(r * np.cos(phi), r * np.sin(phi))
+
+
 _FUNCTIONS: dict[Any, Callable] = {
     builtins.abs: _abs,
     builtins.min: _minimum,
@@ -337,10 +360,17 @@ _FUNCTIONS: dict[Any, Callable] = {
     math.ldexp: np.ldexp,
     math.isfinite: np.isfinite,
     builtins.round: _round,
-    cmath.exp: np.exp,
-    cmath.log: np.log,
-    cmath.sqrt: np.sqrt,
+    math.nextafter: _real(np.nextafter),
+    **{getattr(cmath, name): _complex_function(getattr(np, name)) for name in _OF_COMPLEX},
+    **{
+        getattr(cmath, f"a{name}"): _complex_function(getattr(np, f"arc{name}"))
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
+    cmath.log: _complex_log,
     cmath.phase: np.angle,
+    cmath.polar: lambda z: (np.abs(z), np.angle(z)),
+    cmath.rect: _complex_rect,
+    **{getattr(cmath, name): getattr(np, name) for name in ("isfinite", "isinf", "isnan")},
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }
@@ -363,7 +393,9 @@ def number(value: Any) -> Any:
         return np.float64(value)
     if isinstance(value, complex):
         return np.complex128(value)
-    if isinstance(value, np.generic):
+    if isinstance(value, enum.Enum):
+        return number(value.value)
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return value
     raise TypeError(f"a {type(value).__name__} is not a number")
 
@@ -374,8 +406,10 @@ def translate(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return like(value, (translate(v) for v in value))
-    if isinstance(value, (int, float, complex, np.generic)):
+    if isinstance(value, (int, float, complex, np.generic, enum.Enum)):
         return number(value)
+    if isinstance(value, type) and issubclass(value, Exception):
+        return value  # to be raised
     try:
         if value in _FUNCTIONS:
             return _FUNCTIONS[value]
