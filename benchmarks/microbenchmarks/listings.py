@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gemmlab.compiled.sass import compiling
 from gemmlab.compiled.sass.listing import BYTES, Listing
+from gemmlab.here import compilers
 from gemmlab.here.driver import run
 
 TARGET = "sm_90"
@@ -22,7 +23,7 @@ def listings(texts: Iterable[str]) -> dict[str, Listing]:
     """
     modules = defaultdict(dict)
     for text in texts:
-        specific = any(name in text for name in compiling.SPECIFIC)
+        specific = any(name in text for name in compilers.SPECIFIC)
         modules[TARGET + "a" * specific, text.partition(".visible")[0]][text] = None
     found: dict[str, Listing] = {}
     for (target, _), some in modules.items():
@@ -57,7 +58,7 @@ def _module(texts: Sequence[str], names: Sequence[str], target: str) -> str:
     )
 
 
-def _assembled(module: str, target: str) -> tuple[bytes, dict[str, compiling.Usage]]:
+def _assembled(module: str, target: str) -> tuple[bytes, dict[str, compilers.Usage]]:
     """The cubin, and what each kernel takes."""
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
@@ -65,5 +66,5 @@ def _assembled(module: str, target: str) -> tuple[bytes, dict[str, compiling.Usa
         said = run("ptxas", "-v", "-arch", target, source, "-o", cubin)
         _, *each = re.split(r"Compiling entry function '(\w+)'", said.stderr + said.stdout)
         return cubin.read_bytes(), dict(
-            zip(each[::2], map(compiling.usage, each[1::2]), strict=True)
+            zip(each[::2], map(compilers.usage, each[1::2]), strict=True)
         )

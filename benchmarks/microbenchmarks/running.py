@@ -14,8 +14,9 @@ from benchmarks.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
 from benchmarks.microbenchmarks.cold import UPDATE
 from benchmarks.microbenchmarks.launch import DRAM_BYTES, Launch
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
-from gemmlab.compiled.sass.compiling import assemble, machine_code
+from gemmlab.compiled.sass.compiling import machine_code
 from gemmlab.device import Device, name_of
+from gemmlab.here.compilers import assemble
 from gemmlab.here.driver import UNKNOWN, gpu_status, one_line, stamp
 from gemmlab.measure.backends import sensors
 from gemmlab.measure.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results

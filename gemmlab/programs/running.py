@@ -7,7 +7,12 @@ the program's kernels did: its launches, put together by kernel, grid and block.
 `forecasts` predicts its launches for a GPU, from compiled code.
 """
 
+import __future__
+
+import builtins
 import importlib
+import itertools
+import linecache
 import os
 import runpy
 import sys
@@ -24,10 +29,12 @@ from typing import Any
 import numpy as np
 
 from gemmlab.compiled.sass.execution.machine import Dim, dim
+from gemmlab.here import numbas
+from gemmlab.here.numbas import CUDA
 from gemmlab.measure.backends import stopping, trial
 from gemmlab.model.counters import Counters
 from gemmlab.simt import Hazard, Report, cuda
-from gemmlab.simt.cuda import arrays, devices, kernels, random
+from gemmlab.simt.cuda import arrays, cudadrv, kernels, random, vector_types
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
 from gemmlab.simt.numbers import types
 from gemmlab.simt.report.report import with_more
@@ -104,52 +111,46 @@ def _module(name: str, **names: Any) -> ModuleType:
     return module
 
 
-CUDA = "numba.cuda"
-
-
-class CudaSupportError(RuntimeError):
-    """No GPU can be used; never raised here, for programs that catch it."""
-
-
-class CudaAPIError(RuntimeError):
-    """The driver refused a call; never raised here, for programs that catch it."""
-
-
 class Refusal(MetaPathFinder):
     """Refuses the parts of `numba.cuda` that have no simulated counterpart."""
+
+    simulated = True  # not among the finders while Numba's own modules are put back
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> None:
         """ModuleNotFoundError for a part of `numba.cuda`; other modules are for other finders."""
         if name.startswith(f"{CUDA}."):
-            known = ", ".join(sorted(parts()))
+            known = ", ".join(sorted(name for name in sys.modules if numbas.belongs(name)))
             raise ModuleNotFoundError(
                 f"{name} is not a part of the simulated GPU, which has {known}", name=name
             )
 
 
-def parts() -> dict[str, ModuleType]:
-    """Return `numba.cuda` and those of its parts that programs import, by name."""
-    driver = ModuleType(f"{CUDA}.cudadrv.driver")
-    vars(driver).update(CudaAPIError=CudaAPIError, CudaSupportError=CudaSupportError)
-    devicearray = ModuleType(f"{CUDA}.cudadrv.devicearray")
-    vars(devicearray).update(DeviceNDArray=arrays.DeviceArray, is_cuda_ndarray=arrays.is_cuda_array)
-    cudadrv = ModuleType(f"{CUDA}.cudadrv")
-    vars(cudadrv).update(
-        __path__=[], driver=driver, devicearray=devicearray, devices=devices, error=driver
-    )
-    found = {
-        CUDA: cuda,
-        f"{CUDA}.types": cuda.types,
-        f"{CUDA}.cudadrv": cudadrv,
-        f"{CUDA}.cudadrv.driver": driver,
-        f"{CUDA}.cudadrv.error": driver,
-        f"{CUDA}.cudadrv.devices": devices,
-        f"{CUDA}.cudadrv.devicearray": devicearray,
-        f"{CUDA}.api": arrays,
-        f"{CUDA}.decorators": kernels,
-        f"{CUDA}.random": random,
+# Parts of Numba's own that say what types and errors are, and know nothing of a GPU.
+OF_NUMBA = (
+    *("core", "core.errors", "core.config", "types", "typing", "typing.typeof", "np"),
+    *("np.numpy_support", "utils"),
+)
+
+
+def parts(installed: bool) -> dict[str, ModuleType]:
+    """Return `numba.cuda` and those of its parts that programs import, by name.
+
+    installed : whether Numba is there, whose own types and errors programs then get
+    """
+    made: dict[str, Any] = {
+        "types": cuda.types,
+        "api": arrays,
+        "decorators": kernels,
+        "random": random,
+        "cudadrv": cudadrv,
+        "vector_types": vector_types,
+        **{f"cudadrv.{name}": module for name, module in cudadrv.PARTS.items()},
     }
-    return found
+    if installed:
+        made.update({name: numbas.Later(name) for name in OF_NUMBA})
+    else:
+        made |= {"core": sys.modules["numba.core"], "core.errors": sys.modules["numba.core.errors"]}
+    return {CUDA: cuda} | {f"{CUDA}.{name}": module for name, module in made.items()}
 
 
 @contextmanager
@@ -162,39 +163,69 @@ def in_place_of_numba() -> Iterator[bool]:
     except ImportError:
         sys.modules.update(modules())
         numba, installed = sys.modules["numba"], False
-    for name in [name for name in sys.modules if name == CUDA or name.startswith(f"{CUDA}.")]:
-        del sys.modules[name]
-    sys.modules.update(parts())
-    refusal, vectorize = Refusal(), numba.vectorize
+    own = {name: sys.modules.pop(name) for name in list(sys.modules) if numbas.belongs(name)}
+    sys.modules.update(parts(installed and numbas.installed()))
+    refusal, of_numba = Refusal(), {name: getattr(numba, name) for name in MADE_OF_FUNCTIONS}
     sys.meta_path.insert(0, refusal)
-    numba.cuda, numba.vectorize = cuda, _vectorize(vectorize)
+    numba.cuda, plain_types = cuda, cuda.types
+    cuda.types = sys.modules[f"{CUDA}.types"]
+    for name, function in of_numba.items():
+        setattr(numba, name, _for_the_gpu(function, getattr(cuda, name)))
     try:
-        yield installed
+        with numbas.hidden(own), texts_kept():
+            yield installed
     finally:
         sys.meta_path.remove(refusal)
-        numba.vectorize = vectorize
+        vars(numba).update(of_numba)
+        cuda.types = plain_types
         del numba.cuda
         for name in [name for name in sys.modules if _is_numbas(name)]:
             if name not in before and (not installed or name.startswith(CUDA)):
                 del sys.modules[name]
-        sys.modules.update(before)
-        if CUDA in before:
-            numba.cuda = before[CUDA]
+        sys.modules.update(before | own)
+        if CUDA in own:
+            numba.cuda = own[CUDA]
 
 
 def _is_numbas(name: str) -> bool:
     return name == "numba" or name.startswith("numba.")
 
 
-def _vectorize(of_numba: Any) -> Any:
-    """Numba's `vectorize`, but for the GPU, which is simulated."""
+MADE_OF_FUNCTIONS = "vectorize", "guvectorize"  # of Numba, which make arrays' functions of numbers'
 
-    def vectorize(*args: Any, **options: Any) -> Any:
-        if options.get("target") == "cuda":
-            return cuda.vectorize(*args, **options)
-        return of_numba(*args, **options)
 
-    return vectorize
+def _for_the_gpu(of_numba: Any, simulated: Any) -> Any:
+    """Numba's `vectorize` or `guvectorize`, but for the GPU, which is simulated."""
+
+    def made(*args: Any, **options: Any) -> Any:
+        here = options.get("target") == "cuda"
+        return (simulated if here else of_numba)(*args, **options)
+
+    return made
+
+
+@contextmanager
+def texts_kept() -> Iterator[None]:
+    """Keep each text that the body executes, so that the source of what it defines is found."""
+    own, count = builtins.exec, itertools.count()
+
+    def execute(source: Any, /, *scopes: Any, **options: Any) -> None:
+        caller = sys._getframe(1)
+        if isinstance(source, str):
+            file = f"<executed text {next(count)}>"
+            linecache.cache[file] = len(source), None, source.splitlines(True), file
+            source = compile(source, file, "exec", caller.f_code.co_flags & FUTURE)
+        own(source, *(scopes or (caller.f_globals, caller.f_locals)), **options)
+
+    builtins.exec = execute
+    try:
+        yield
+    finally:
+        builtins.exec = own
+
+
+FUTURE = reduce(lambda flags, name: flags | getattr(__future__, name).compiler_flag,
+                __future__.all_feature_names, 0)  # fmt: skip
 
 
 SECONDS = 60.0  # of the processor, for one forecast; most take a few

@@ -11,7 +11,7 @@ import inspect
 import linecache
 from collections.abc import Callable
 from functools import partial, wraps
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from gemmlab.arguments import whole_number
 from gemmlab.device import Device
 from gemmlab.device import device as device_called
+from gemmlab.here import numbas
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.barriers import check_resident, held_at_once, waits_for_grid
 from gemmlab.simt.machine.fibers import Fibers
@@ -32,7 +33,10 @@ from gemmlab.simt.races.memories import GlobalShadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.trace import Shares, Trace
 from gemmlab.simt.syntax.rewrite import SOURCE, Program
-from gemmlab.simt.syntax.source import Source, read_source
+from gemmlab.simt.syntax.source import Source, UnsupportedError, read_source
+
+# Errors that Numba would have found when it types a kernel.
+TYPING = TypeError, IndexError, NameError, UnsupportedError
 
 
 def told_at_the_kernel(launch: Callable) -> Callable:
@@ -49,12 +53,14 @@ def told_at_the_kernel(launch: Callable) -> Callable:
             return launch(*args, **options)
         except Exception as error:
             places = _places(error)
-            if not places and hasattr(error, "place"):  # of the source
-                raise error.with_traceback(_at(*error.place)) from None
-            if not places:  # of the launch itself
+            if not places and not hasattr(error, "place"):  # of the launch itself
                 raise
-            _add_line(error, places[-1])
-            raise error.with_traceback(_joined(places)) from None
+            if places:
+                _add_line(error, places[-1])
+            trace = _joined(places) if places else _at(*error.place)  # of the source
+            if isinstance(error, TYPING):
+                error = numbas.also(error, "TypingError")
+            raise error.with_traceback(trace) from None
 
     return run
 
@@ -169,6 +175,24 @@ def simulate(
     source = program[function].source if function in program else read_source(function)
     asked = Asked(on_hazard, l2, trace, shares)
     return _simulated(Kernel(function, source, program), args, launch, asked)
+
+
+def freeze(function: Callable, program: Program) -> None:
+    """Keep in `program` what the names outside of a kernel and of its device functions mean now."""
+    source = read_source(function)
+    launch = Launch((1, 1, 1), (1, 1, 1), 0, 1, True, None)
+    report = Report(source, launch.grid, launch.block, "collect")
+    m = Machine(launch, report, program, [], np.arange(1))
+    m.scope.bound(function, source)
+    left, seen = [function], {function}
+    while left:
+        for value in program[left.pop()].constants.values():
+            inner = getattr(value, "py_func", value)
+            if isinstance(inner, FunctionType) and inner not in seen:
+                m.scope.bound(inner)
+                left.append(inner)
+                seen.add(inner)
+    m.take_apart()
 
 
 class Kernel(NamedTuple):

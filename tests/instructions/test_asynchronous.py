@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from gemmlab import cuda, instructions, simulate
-from gemmlab.compiled.sass.compiling import assemble
 from gemmlab.formats import to_memory
+from gemmlab.here.compilers import assemble
 from gemmlab.instructions import Instruction, tensor_map
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt import UnsupportedError

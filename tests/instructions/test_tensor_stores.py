@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import simulate
-from gemmlab.compiled.sass.compiling import assemble
+from gemmlab.here.compilers import assemble
 from gemmlab.instructions import tensor_map
 from tests.support.asynchronous import made
 from tests.support.ptx import compiled

@@ -9,8 +9,8 @@ import pytest
 
 from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.compiled.forecast.rung_listings import launch_listing, rung_listing
-from gemmlab.compiled.sass.compiling import assemble, ptx
 from gemmlab.device import name_of
+from gemmlab.here.compilers import assemble, ptx
 from gemmlab.model.occupancy import resident_blocks
 
 pytestmark = pytest.mark.ptxas

@@ -9,7 +9,7 @@ import pytest
 
 import gemmlab
 from gemmlab import kernels
-from gemmlab.compiled.sass.compiling import ptx
+from gemmlab.here.compilers import ptx
 from gemmlab.multiplication import calling, machines, plans
 from gemmlab.multiplication.plans import Block
 from gemmlab.tiling import Tiling

@@ -7,7 +7,7 @@ import pytest
 from numpy import float32, float64, int32
 
 from gemmlab import cuda, simulate
-from gemmlab.compiled.sass.compiling import ptx, standing_in
+from gemmlab.here.compilers import ptx, standing_in
 from gemmlab.simt import HazardError, UnsupportedError
 from gemmlab.simt.machine.calls import Calls
 

@@ -213,7 +213,7 @@ def wrong_type(x):
     ("kernel", "text"),
     [
         (wrong_space, "array in global or shared memory"),
-        (wrong_type, "needs integers, not float64"),
+        (wrong_type, "takes no float64.*it takes int32"),
     ],
 )
 def test_atomics_that_no_gpu_has(kernel, text):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab
-from gemmlab.compiled.sass.compiling import ptx
-from gemmlab.programs.running import _vectorize
+from gemmlab.here.compilers import ptx
+from gemmlab.programs.running import _for_the_gpu
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import SimulatedKernel
 from tests.support.paths import ROOT
@@ -76,7 +76,7 @@ def host(monkeypatch):
         for name in cuda.__all__:
             if hasattr(numbas, name) and name != "types":
                 patch.setattr(numbas, name, getattr(cuda, name))
-        patch.setattr(numba, "vectorize", _vectorize(numba.vectorize))
+        patch.setattr(numba, "vectorize", _for_the_gpu(numba.vectorize, cuda.vectorize))
         yield patch
 
 

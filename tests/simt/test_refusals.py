@@ -13,7 +13,7 @@ from numpy import float32
 
 from benchmarks.samples.language_kernels import double
 from gemmlab import cuda, simulate
-from gemmlab.compiled.sass.compiling import ptx
+from gemmlab.here.compilers import ptx
 from gemmlab.simt import UnsupportedError
 
 
@@ -229,21 +229,30 @@ def test_shared_arrays_that_no_gpu_takes():
 
 
 def factorial(n):
-    if n <= 1:
-        return 1
-    return n * factorial(n - 1)
+    return 1 if n <= 1 else n * factorial(n - 1)
 
 
-def recursive(out):
-    out[0] = factorial(4)
+def endless(n):
+    return endless(n - 1)
 
 
-def test_recursion_is_refused():
+def test_recursion_ends_or_is_refused():
+    def right(out):
+        i = cuda.threadIdx.x
+        out[i] = factorial(i)
+
+    out = np.zeros(6, int)
+    simulate(right, 1, 6, out)
+    assert out.tolist() == [1, 1, 2, 6, 24, 120]
+
+    def wrong(out):
+        out[0] = endless(4)
+
     with pytest.raises(
         UnsupportedError,
-        match=r"factorial, which calls itself.*write a loop[\s\S]*factorial\(n - 1\)",
+        match=r"endless, which calls itself.*write a loop[\s\S]*endless\(n - 1\)",
     ):
-        simulate(recursive, 1, 1, np.zeros(1))
+        simulate(wrong, 1, 1, out)
 
 
 def test_arguments_that_no_kernel_takes():

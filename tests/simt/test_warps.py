@@ -6,7 +6,7 @@ from numpy import float32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
-from gemmlab.simt.builtins import functions
+from gemmlab.simt.numbers import bits
 from tests.support.launches import lines
 
 FULL = 0xFFFFFFFF
@@ -183,7 +183,7 @@ def test_bits(dtype):
         assert column[:4].tolist() == [
             text.count("1"), width - len(text.lstrip("0")), place, int(turned[::-1], 2)
         ]  # fmt: skip
-    assert int(functions.popc(np.int32(-1))) == 32
+    assert int(bits.popc(np.int32(-1))) == 32
 
 
 def waits_and_shuffles(x):

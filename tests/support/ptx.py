@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gemmlab.compiled.sass.compiling import ptx
+from gemmlab.here.compilers import ptx
 
 
 def compiled(kernel: Callable, *arguments: tuple[str, int], cc: tuple[int, int] = (8, 0)) -> str:

@@ -3,8 +3,9 @@
 from collections import Counter
 from functools import cache
 
-from gemmlab.compiled.sass.compiling import Usage, assemble, disassemble
+from gemmlab.compiled.sass.compiling import disassemble
 from gemmlab.compiled.sass.listing import Instruction, Listing
+from gemmlab.here.compilers import Usage, assemble
 
 
 @cache  # loops that differ in their lanes' addresses have one text

@@ -35,6 +35,16 @@ UPDATES: dict[str, Callable] = {
 }
 
 
+# Types of elements that Numba-CUDA's atomics take: numba.cuda.cudadecl.
+UNSIGNED = "uint32", "uint64"
+WHOLE = "int32", *UNSIGNED, "int64"
+NUMBERS = *WHOLE, "float32", "float64"
+TYPES = {
+    **dict.fromkeys(("and_", "or_", "xor", "exch", "cas"), WHOLE),
+    **dict.fromkeys(("inc", "dec"), UNSIGNED),
+}
+
+
 def update(m: BuiltinBatch, name: str, array: Any, index: Any, value: Any) -> Any:
     """Update `array[index]` for one active lane after the other; returns the old values."""
     return _atomic(m, name, array, index, UPDATES[name], (value,))
@@ -75,10 +85,17 @@ def _atomic(
     line = m.calls.line
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
         raise TypeError(f"cuda.atomic.{name} needs an array in global or shared memory")
-    if name in ("and_", "or_", "xor", "inc", "dec") and array.dtype.kind not in "iu":
-        raise TypeError(f"cuda.atomic.{name} needs integers, not {array.dtype}")
-    if array.dtype.kind == "c":
-        raise TypeError(f"cuda.atomic.{name} takes no complex numbers; use two arrays of floats")
+    known = TYPES.get(name, NUMBERS)
+    if array.dtype.name not in known:
+        cure = "its parts, array.real and array.imag" if array.dtype.kind == "c" else known[0]
+        raise TypeError(
+            f"cuda.atomic.{name} takes no {array.dtype} (No implementation of function "
+            f"cuda.atomic.{name} found): it takes {', '.join(known)}; use an array of {cure}"
+        )
+    if array.ndim == 1:  # Numba makes an integer of the index, whatever it is
+        index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+        if getattr(index, "dtype", np.dtype(np.int64)).kind in "fb":
+            index = index.astype(np.int64)
     found, mask = indices.locate(m, array, index, line, "atomic")
     if isinstance(found, Array):
         raise TypeError(f"{array.name} has {array.ndim} dimensions; index them all")

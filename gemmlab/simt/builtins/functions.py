@@ -17,9 +17,9 @@ import numpy as np
 
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.memory.access import each_element
-from gemmlab.simt.memory.array import Array, Choice, Record, Records, row_major
-from gemmlab.simt.numbers import arithmetic
-from gemmlab.simt.numbers.values import NUMBER, Cast, shown
+from gemmlab.simt.memory.array import Array, Choice, Record, Records, part_of_complex, row_major
+from gemmlab.simt.numbers import arithmetic, bits
+from gemmlab.simt.numbers.values import NUMBER, Cast, Triple, shown, translate
 from gemmlab.simt.syntax.source import unsupported
 
 MODULES = ("_operator", "builtins", "numpy")  # of functions that work on a machine
@@ -27,7 +27,9 @@ MODULES = ("_operator", "builtins", "numpy")  # of functions that work on a mach
 
 # Functions by name
 
-BINARY = {f: name for name, f in arithmetic.BINARY.items()} | {operator.pow: "Pow"}
+BINARY = {f: name for name, f in arithmetic.BINARY.items()} | dict.fromkeys(
+    (operator.pow, pow), "Pow"
+)
 COMPARE = {f: name for name, f in arithmetic.COMPARE.items()}
 UNARY = {operator.neg: "USub", operator.pos: "UAdd", operator.invert: "Invert"}
 
@@ -71,6 +73,8 @@ def _column(m: BuiltinBatch, value: Any) -> Any:
     """Return a value as a function of the lane, (block, thread), that gives its text."""
     if isinstance(value, str):
         return lambda lane: value
+    if isinstance(value, Triple):
+        value = value.x, value.y, value.z
     if isinstance(value, tuple):
         parts = [_column(m, v) for v in value]
         end = ",)" if len(parts) == 1 else ")"
@@ -96,7 +100,7 @@ def _of_arrays(m: BuiltinBatch, function: np.ufunc, *operands: Any) -> Any:
             f"give it an array for the result, or write a loop with {name}(x[i])",
         )
     shapes = [tuple(int(d) for d in v.shape) if isinstance(v, Array) else () for v in operands]
-    if np.broadcast_shapes(*shapes[:-1]) != shapes[-1]:
+    if np.broadcast_shapes(*shapes) != shapes[-1]:
         raise ValueError(f"{name} of shapes {shapes[:-1]} does not fit {shapes[-1]}")
     for index in np.ndindex(*shapes[-1]):
         values = [
@@ -153,6 +157,12 @@ def _python_sum(m: BuiltinBatch, values: Any) -> Any:
     return total
 
 
+def _tuple(m: BuiltinBatch, values: Any = ()) -> tuple:
+    if not isinstance(values, tuple):
+        raise TypeError(f"{shown(values)} is no tuple, and its length is not known to the compiler")
+    return tuple(values)
+
+
 def _type_of_sum(array: Array) -> np.dtype:
     return arithmetic.operands("Add", array.dtype, array.dtype)[0]
 
@@ -169,9 +179,36 @@ def _folded(m: BuiltinBatch, op: str, array: Any, result: Any) -> Any:
     return result
 
 
+def _least(m: BuiltinBatch, *values: Any) -> Any:
+    return _extreme(m, "Lt", builtins.min, values)
+
+
+def _greatest(m: BuiltinBatch, *values: Any) -> Any:
+    return _extreme(m, "Gt", builtins.max, values)
+
+
+def _extreme(m: BuiltinBatch, op: str, function: Callable, values: tuple) -> Any:
+    """Return the least or greatest number of several, or of the elements of an array."""
+    if len(values) != 1 or not isinstance(values[0], (Array, Choice)):
+        return translate(function)(*values)
+    array, here, line = values[0], m.masks[-1], m.calls.line
+    result: Any = None
+    for index, lanes in each_element(m, array, here):
+        value = m.memory.load(array, index, line)
+        better = True if result is None else m.operations.compare(op, value, result, line)
+        better = better if lanes is here else better & m.lanes.full(lanes)
+        result = value if result is None else np.where(better, value, result)
+    if result is None:
+        raise ValueError(f"{array.name} is empty")
+    return result
+
+
 METHODS = {"fill": _fill, "sum": _sum, "prod": _prod, "mean": _mean, "item": _item}
 FUNCTIONS: dict[Any, Callable] = {
     builtins.sum: _python_sum,
+    builtins.min: _least,
+    builtins.max: _greatest,
+    builtins.tuple: _tuple,
     np.sum: _sum,
     np.prod: _prod,
     np.mean: _mean,
@@ -197,12 +234,16 @@ def attribute(m: BuiltinBatch, value: Any, name: str, line: int) -> Any:
         return value.field(name)
     if isinstance(value, np.dtype) and name == "type":
         return Cast(value)
+    if isinstance(value, Array) and name in ("real", "imag") and value.space != "local":
+        return _part(value, name)
     if isinstance(value, Array) and name in VIEWS:
         return VIEWS[name](value)
     if isinstance(value, (Array, Choice)) and name in METHODS:
         return partial(METHODS[name], m, value)
     if isinstance(value, NUMBER) and name in ("real", "imag"):
         return getattr(value, name)
+    if isinstance(value, NUMBER) and name == "bit_count" and value.dtype.kind in "iu":
+        return lambda: bits.popc(value).astype(np.int64)
     if isinstance(value, NUMBER) and name == "conjugate":
         return lambda: np.conj(value)
     fields = getattr(value, "_fields", "xyz")  # of a named tuple, or of cuda.threadIdx
@@ -214,6 +255,15 @@ def attribute(m: BuiltinBatch, value: Any, name: str, line: int) -> Any:
     known = ", ".join((*VIEWS, *METHODS))
     has = has or f"arrays have .shape, .size, .ndim and .dtype, {known}"
     raise unsupported(m.calls.source, line, f".{name}", has)
+
+
+def _part(array: Array, name: str) -> Array:
+    """Return the real or the imaginary parts of an array, which of real numbers are the array."""
+    if array.dtype.kind == "c":
+        return part_of_complex(array, name == "imag")
+    if name == "imag":
+        raise TypeError(f"{array.name} has no imaginary parts, it is {array.dtype}")
+    return array
 
 
 def _in_shape(array: Array, name: str, shape: tuple) -> Array:
@@ -254,59 +304,3 @@ VIEWS = {
     "nbytes": lambda array: array.size * array.itemsize,
     "strides": lambda array: tuple(np.int64(s * array.itemsize) for s in array.strides),
 }
-
-
-# Bits of a single lane
-
-
-def _unsigned(value: Any) -> tuple[np.ndarray, int]:
-    """Return the bits of an integer as uint64, and how many they are: 32 or 64."""
-    value = np.asarray(value)
-    if value.dtype.kind not in "iub":
-        raise TypeError(f"bits are counted in integers, not in {value.dtype}")
-    width = 64 if value.dtype.itemsize == 8 else 32
-    bits = value.astype(np.uint64)
-    return (bits if width == 64 else bits & np.uint64(0xFFFFFFFF)), width
-
-
-def popc(value: Any) -> Any:
-    """Count the bits that are 1.
-
-    >>> int(popc(np.int32(-1)))
-    32
-    """
-    return np.bitwise_count(_unsigned(value)[0]).astype(np.int32)
-
-
-def brev(value: Any) -> Any:
-    """Return the bits in reverse order: all 64 of a uint64, the lower 32 of others, as in Numba.
-
-    >>> brev(np.int64(1))
-    np.uint32(2147483648)
-    """
-    width = 64 if np.asarray(value).dtype == np.uint64 else 32
-    bits, _ = _unsigned(value)
-    result = np.zeros_like(bits)
-    for i in range(width):
-        result |= ((bits >> np.uint64(i)) & np.uint64(1)) << np.uint64(width - 1 - i)
-    return result.astype(np.uint32 if width == 32 else np.uint64)[()]
-
-
-def clz(value: Any) -> Any:
-    """Count the bits that are 0 above the highest 1."""
-    bits, width = _unsigned(value)
-    for shift in (1, 2, 4, 8, 16, 32):
-        bits = bits | (bits >> np.uint64(shift))
-    return (width - np.bitwise_count(bits).astype(np.int64)).astype(np.int32)[()]
-
-
-def ffs(value: Any) -> Any:
-    """Return the place of the lowest 1, from 1; 0 where there is none."""
-    bits, _ = _unsigned(value)
-    below = np.bitwise_count(bits ^ (bits - np.uint64(1))).astype(np.int32)
-    return np.where(bits == 0, 0, below).astype(np.int32)[()]
-
-
-def selp(condition: Any, then: Any, other: Any) -> Any:
-    """Return `then` where the condition holds, else `other`; both are evaluated."""
-    return np.where(np.not_equal(condition, 0), then, other)[()]

@@ -51,6 +51,18 @@ SHUFFLES: dict[str, Callable] = {
 }
 
 
+SHUFFLED = "int32", "int64", "float32", "float64"  # all that Numba-CUDA's shuffles take
+
+
+def _wider(dtype: np.dtype) -> str:
+    """Return the type to which a number is converted that cannot be shuffled."""
+    if dtype.kind == "c":
+        return "float32 of x.real and of x.imag"
+    if dtype.kind == "f":
+        return "float32"
+    return "int64" if dtype.itemsize > 2 and dtype.kind == "u" else "int32"
+
+
 class Offered(NamedTuple):
     """A value that lanes offer to others in a shuffle, and which of them have it."""
 
@@ -60,6 +72,14 @@ class Offered(NamedTuple):
 
 def shuffle(m: Batch, name: str, mask: Any, value: Any, where: Any) -> Any:
     """The `value` of another lane of the warp; a hazard where it takes no part, or has none."""
+    given = np.asarray(value.value if isinstance(value, Offered) else value).dtype
+    if (given.name not in SHUFFLED and given != np.bool_) or (
+        given == np.bool_ and not isinstance(value, Offered)
+    ):
+        raise TypeError(
+            f"cuda.{name} takes no {given} in Numba-CUDA (shfl_sync only supports 32- and 64-bit "
+            f"ints and floats); convert it, as in np.{_wider(given)}(x)"
+        )
     on = taking_part(m, mask, name, "inst_shuffle")
     operand = m.lanes.in_warps(np.asarray(where).astype(np.int64))
     lane = np.broadcast_to(np.arange(WARP), operand.shape)

@@ -1,13 +1,18 @@
 """Arrays of the simulated GPU and of the host, as programs of Numba-CUDA make and copy them."""
 
+import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from gemmlab.here import numbas
+
 __all__ = [
-    "as_cuda_array", "device_array", "device_array_like", "is_cuda_array", "managed_array",
+    "as_cuda_array", "device_array", "device_array_like", "from_cuda_array_interface",
+    "is_cuda_array", "managed_array",
     "mapped", "mapped_array", "mapped_array_like", "pinned", "pinned_array", "pinned_array_like",
     "to_device",
 ]  # fmt: skip
@@ -33,7 +38,49 @@ class Copies:
         self[...] = source.reshape(self.shape)
 
 
-class DeviceArray(Copies, np.ndarray):
+def _numpy_asks() -> bool:
+    """Say whether a function of NumPy, and no program, is about to use an array's own method."""
+    return sys._getframe(2).f_globals.get("__name__", "").startswith("numpy.")
+
+
+class Told(NamedTuple):
+    """Memory whose place a program was told: what holds it, and what of it nobody has written."""
+
+    memory: weakref.ref
+    size: int
+    unwritten: np.ndarray | None
+
+
+_told: dict[int, Told] = {}  # by address: kernels take this memory from any object, and no other
+
+
+def _tell(array: np.ndarray) -> int:
+    """Return the address of an array, which is known from now on."""
+    address, memory = array.__array_interface__["data"][0], array
+    while isinstance(memory.base, np.ndarray):
+        memory = memory.base
+    gone = weakref.ref(memory, lambda _: _told.pop(address, None))
+    _told[address] = Told(gone, _span(array), getattr(array, "unwritten", None))
+    return address
+
+
+class Interface:
+    """Arrays that tell other libraries where their memory is, as those of a GPU do."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        array: Any = self
+        return {
+            "shape": array.shape,
+            "strides": None if array.flags.c_contiguous else array.strides,
+            "data": (_tell(array) if array.size else 0, False),
+            "typestr": array.dtype.str,
+            "stream": None,
+            "version": 3,
+        }
+
+
+class DeviceArray(Copies, Interface, np.ndarray):
     """An array of the simulated GPU, which kernels alone compute with.
 
     As of Numba's, one can take elements and slices of it, assign to them, and copy it; arithmetic
@@ -51,6 +98,10 @@ class DeviceArray(Copies, np.ndarray):
         on_host = [np.asarray(i) if isinstance(i, DeviceArray) else i for i in inputs]
         return getattr(ufunc, method)(*on_host, **options)
 
+    def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
+        """NumPy's function works on a copy on the host."""
+        return function(*_on_host(inputs), **_on_host(options))
+
     def _no_operator(self, *others: Any) -> Any:
         return NotImplemented
 
@@ -62,6 +113,8 @@ class DeviceArray(Copies, np.ndarray):
     __xor__ = __rxor__ = __ixor__ = __lt__ = __le__ = __gt__ = __ge__ = _no_operator
 
     def __getitem__(self, index: Any) -> Any:
+        if _numpy_asks():
+            return np.asarray(self)[index]
         _check_index(index)
         return self._with(super().__getitem__(index), lambda a: a[_elements(index)])
 
@@ -116,6 +169,37 @@ class DeviceArray(Copies, np.ndarray):
     def T(self) -> Self:
         return self.transpose()
 
+    def is_c_contiguous(self) -> bool:
+        """Say whether the elements lie row by row without gaps."""
+        return bool(self.flags.c_contiguous)
+
+    def is_f_contiguous(self) -> bool:
+        """Say whether the elements lie column by column without gaps."""
+        return bool(self.flags.f_contiguous)
+
+    @property
+    def alloc_size(self) -> int:
+        """Bytes from the first element to the end of the last one."""
+        return _span(self) if self.size else 0
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which Numba knows it in a kernel."""
+        return numbas.part("typing.typeof").typeof(np.asarray(self))
+
+    @property
+    def is_cuda_ndarray(self) -> bool:
+        return True
+
+    __cuda_ndarray__, __cuda_memory__ = True, True
+
+    def view(self, *kind: Any, **options: Any) -> Any:
+        """The memory is seen as elements of another type."""
+        result = super().view(*kind, **options)
+        if isinstance(result, DeviceArray) and result.shape == self.shape:
+            result.unwritten = self.unwritten
+        return result
+
     def split(self, section: int, stream: Any = 0) -> Iterator[Self]:
         """Views of `section` elements each, the last one perhaps shorter."""
         if self.ndim != 1:
@@ -138,6 +222,8 @@ class _Missing:
         self.name = name
 
     def __get__(self, array: Any, owner: type) -> Any:
+        if array is not None and _numpy_asks():
+            return getattr(np.asarray(array), self.name)
         raise AttributeError(
             f"a device array has no {self.name}; copy_to_host() first, or write a kernel"
         )
@@ -154,7 +240,16 @@ for method in OF_THE_HOST:
     setattr(DeviceArray, method, _Missing(method))
 
 
-class SharedArray(Copies, np.ndarray):
+def _on_host(value: Any) -> Any:
+    """Return arguments of a function of NumPy, with arrays of the host in place of a GPU's."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_on_host, value))
+    if isinstance(value, dict):
+        return {name: _on_host(item) for name, item in value.items()}
+    return np.asarray(value) if isinstance(value, DeviceArray) else value
+
+
+class SharedArray(Copies, Interface, np.ndarray):
     """An array of the host that kernels use in place: mapped, managed or pinned."""
 
 
@@ -214,12 +309,19 @@ def _by_columns(array: np.ndarray) -> bool:
 def _fresh(shape: Any, dtype: Any, order: str, strides: Any = None) -> np.ndarray:
     """Memory as nobody left it: all bits are one, which is NaN as a float."""
     if strides is not None:
-        raise NotImplementedError(f"strides={strides!r}: use order, or a slice of a larger array")
-    array = np.empty(shape, dtype, order)
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        size = np.dtype(dtype).itemsize + sum(
+            (n - 1) * s for n, s in zip(shape, strides, strict=True)
+        )
+        array = np.ndarray(shape, dtype, np.empty(size, np.uint8), 0, strides)
+    else:
+        array = np.empty(shape, dtype, order)
     if array.dtype == bool:
         array.fill(True)
-    elif array.size:
+    elif array.size and strides is None:
         array.ravel("K").view(np.uint8)[...] = 0xFF
+    elif array.size:
+        array.base[...] = 0xFF
     return array
 
 
@@ -288,12 +390,59 @@ def mapped(*arylist: np.ndarray, **options: Any) -> Iterator[Any]:
 
 
 def is_cuda_array(obj: Any) -> bool:
-    """Say whether `obj` is an array of a GPU, which here is the simulated one."""
-    return isinstance(obj, DeviceArray)
+    """Say whether `obj` is an array of a GPU, or tells of one by its `__cuda_array_interface__`."""
+    return hasattr(obj, "__cuda_array_interface__")
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """Give an array of the simulated GPU as it is; TypeError for those of other libraries' GPUs."""
+    """Give the memory of an array of the simulated GPU; TypeError for other libraries' GPUs."""
+    if isinstance(obj, DeviceArray):
+        return obj
     if not is_cuda_array(obj):
         raise TypeError(f"a {type(obj).__name__} is no array of the simulated GPU; use to_device")
-    return obj
+    return from_cuda_array_interface(obj.__cuda_array_interface__, obj)
+
+
+def from_cuda_array_interface(
+    desc: dict[str, Any], owner: Any = None, sync: bool = True
+) -> DeviceArray:
+    """Give the memory that a description tells of; TypeError where it is not the simulated GPU's.
+
+    Raises NotImplementedError for a mask, as Numba does.
+    """
+    if desc.get("mask") is not None:
+        raise NotImplementedError("Masked arrays are not supported")
+    shape, dtype = tuple(desc["shape"]), np.dtype(desc["typestr"])
+    strides, address = desc.get("strides"), desc["data"][0]
+    if 0 in shape:
+        return np.empty(shape, dtype).view(DeviceArray)
+    for start, told in _told.items():
+        if start <= address < start + told.size:
+            memory: Any = told.memory()
+            begin = memory.__array_interface__["data"][0]
+            size, unit = _span(memory), memory.itemsize
+            flat = np.lib.stride_tricks.as_strided(memory, (size // unit,), (unit,))
+            view = np.ndarray(shape, dtype, flat.view(np.uint8), address - begin, strides)
+            result = view.view(DeviceArray)
+            result.unwritten = _same_part(told.unwritten, address - start, result)
+            return result
+    raise TypeError(
+        f"the memory at {address:#x} is not the simulated GPU's; copy the array to the host, and "
+        "give that to to_device"
+    )
+
+
+def _same_part(unwritten: np.ndarray | None, offset: int, array: np.ndarray) -> Any:
+    """Return what nobody has written of an array that begins so many bytes behind another one."""
+    if unwritten is None or not unwritten.flags.c_contiguous:
+        return None
+    flat = unwritten.reshape(-1)[offset // array.itemsize :]
+    steps = tuple(s // array.itemsize for s in array.strides)
+    return np.lib.stride_tricks.as_strided(flat, array.shape, steps)
+
+
+def _span(array: np.ndarray) -> int:
+    """Return the bytes from the first element of an array to the end of the last one."""
+    return array.itemsize + sum(
+        (n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)
+    )

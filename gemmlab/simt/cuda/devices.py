@@ -54,6 +54,9 @@ ATTRIBUTES = {
 }
 
 
+CUDA_VERSION = 13, 0
+
+
 class MemoryInfo(NamedTuple):
     """Memory of a GPU [B]."""
 
@@ -153,6 +156,24 @@ def select_device(device_id: int) -> Device:
     if device_id != 0:
         raise IndexError(f"device {device_id!r} is not there; the simulated GPU is device 0")
     return current_device()
+
+
+def get_context(devnum: int | None = None) -> "Context":
+    """Return the context of the simulated GPU; that of another number, IndexError."""
+    select_device(devnum or 0)
+    return _context
+
+
+def reset() -> None:
+    """Forget what the GPU holds, which here is nothing."""
+
+
+def driver_version() -> tuple[int, int]:
+    """The newest CUDA that the driver would run."""
+    return CUDA_VERSION
+
+
+runtime_version = driver_version
 
 
 def list_devices() -> Devices:

@@ -9,15 +9,16 @@ import functools
 import re
 import time
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.here import compilers, numbas
 from gemmlab.model.occupancy import resident_blocks
-from gemmlab.simt.cuda import arrays, devices
-from gemmlab.simt.launch import simulate
+from gemmlab.simt.cuda import arrays, compiling, devices
+from gemmlab.simt.launch import freeze, simulate
 from gemmlab.simt.numbers.types import TYPES
 from gemmlab.simt.numbers.values import number
 from gemmlab.simt.report.report import Report
@@ -51,17 +52,23 @@ def declared(given: Any) -> list[tuple[Argument, ...]]:
     """
     if isinstance(given, list):
         return [signature for one in given for signature in declared(one)]
-    if isinstance(given, str):
-        try:
-            given = eval(given, {"__builtins__": {}}, dict(TYPES))
-        except Exception as error:
-            raise TypeError(
-                f"{given!r} is no signature ({error}); write it as 'void(float32[:], int32)'"
-            ) from None
+    given = evaluated(given)
     types = given if isinstance(given, tuple) else getattr(given, "args", None)
     if not isinstance(types, tuple):
         raise TypeError(f"{given!r} is no signature; write void(float32[:], int32)")
     return [tuple(map(_argument, types))]
+
+
+def evaluated(given: Any) -> Any:
+    """Return a signature that may be text; TypeError for text that is none."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return eval(given, {"__builtins__": {}}, dict(TYPES))
+    except Exception as error:
+        raise TypeError(
+            f"{given!r} is no signature ({error}); write it as 'void(float32[:], int32)'"
+        ) from None
 
 
 def _argument(declaration: Any) -> Argument:
@@ -95,9 +102,12 @@ def converted(
     for signature in sorted(signatures, key=lambda s: s != given):
         if len(signature) == len(args) and all(map(_takes, signature, given)):
             return tuple(map(_convert, signature, args))
+    for signature in signatures[: len(signatures) == 1]:  # which Numba does not compare then
+        if len(signature) == len(args) and all(map(_takes_bits, signature, given)):
+            return tuple(map(_convert, signature, args))
     known = " or ".join(f"({', '.join(map(str, s))})" for s in signatures)
     raise TypeError(
-        f"{name} takes {known}, as its signature says, not ({', '.join(map(str, given))}); "
+        f"No matching definition: {name} takes {known}, as its signature says, not ({', '.join(map(str, given))}); "
         "convert the arrays, or leave the signature out"
     )
 
@@ -109,7 +119,18 @@ def _takes(declaration: Argument, given: Argument) -> bool:
     return declaration == given or (of_numbers and declaration.ndim == given.ndim == 0)
 
 
+def _takes_bits(declaration: Argument, given: Argument) -> bool:
+    """Say whether an array's integers can be taken for others of the same size, or _takes it."""
+    if _takes(declaration, given) or declaration.dtype is None or given.dtype is None:
+        return _takes(declaration, given)
+    whole = declaration.dtype.kind in "iu" and given.dtype.kind in "iu"
+    same_size = declaration.dtype.itemsize == given.dtype.itemsize
+    return whole and same_size and declaration.ndim == given.ndim > 0
+
+
 def _convert(declaration: Argument, value: Any) -> Any:
+    if declaration.ndim and declaration.dtype is not None and declaration.dtype != value.dtype:
+        return value.view(declaration.dtype)
     if declaration.ndim or declaration.dtype is None:
         return value
     return np.asarray(value).astype(declaration.dtype)[()]
@@ -188,10 +209,13 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
 
 
 class Compiled:
-    """A kernel for some types of arguments."""
+    """A kernel, or a device function, for some types of arguments.
 
-    def __init__(self, kernel: Any, types: tuple[Argument, ...]) -> None:
-        self.kernel, self.argument_types = kernel, types
+    layout : of its arrays: "A" for any, as signatures have it; "C", as launches do
+    """
+
+    def __init__(self, kernel: Any, types: tuple[Argument, ...], layout: str = "A") -> None:
+        self.kernel, self.argument_types, self.layout = kernel, types, layout
 
     def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
         """Blocks that the simulated GPU holds at once, and which so can wait for each other.
@@ -202,11 +226,56 @@ class Compiled:
         gpu, threads = devices.current_device().simulated, int(np.prod(blockdim))
         return gpu.sms * resident_blocks(gpu, threads, dynsmemsize)
 
-    def __getattr__(self, name: str) -> Any:
-        raise NotImplementedError(
-            f"{name} is the compiler's choice, and nothing is compiled on the simulated GPU; "
-            "numba.cuda.compile_ptx(function, signature, cc=(9, 0)) compiles without a GPU"
+    @property
+    def code(self) -> compiling.Code:
+        """What Numba makes of it; NotImplementedError where that is not installed."""
+        given = self.kernel.targetoptions
+        options = {name: given[name] for name in compiling.OPTIONS if given.get(name) is not None}
+        if given.get("max_registers"):
+            options["max_registers"] = given["max_registers"]
+        types = tuple(
+            compiling.numba_type(a.dtype, a.ndim, self.layout) for a in self.argument_types
         )
+        device = bool(given.get("device"))
+        return compiling.code(self.kernel.py_func, types, device, tuple(sorted(options.items())))
+
+    @property
+    def _usage(self) -> compilers.Usage:
+        return self.code.cubin()[1]
+
+    @property
+    def regs_per_thread(self) -> int:
+        """Registers of a thread, as ptxas chooses them."""
+        return self._usage.registers
+
+    @property
+    def local_mem_per_thread(self) -> int:
+        """Local memory of a thread [B]: local arrays, and registers that did not fit."""
+        return self._usage.local_bytes
+
+    @property
+    def shared_mem_per_block(self) -> int:
+        """Shared memory of a block whose size the source states [B]."""
+        return self._usage.shared_bytes
+
+    @property
+    def const_mem_size(self) -> int:
+        """Constant memory of the kernel's own arrays [B]."""
+        found = re.findall(r"\.const .*?\.b8 \S+\[(\d+)\]", self.code.ptx)
+        return sum(map(int, found))
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """Threads of a block that its registers leave room for."""
+        gpu = devices.current_device().simulated
+        return min(gpu.threads_per_block, gpu.registers_per_sm // max(1, self.regs_per_thread))
+
+    def inspect(self, what: str) -> str:
+        """Return its text as "llvm", "asm" (PTX) or "sass" (the GPU's own instructions)."""
+        code = self.code
+        if what == "sass":
+            return compilers.disassembled(code.cubin()[0])
+        return code.llvm if what == "llvm" else code.ptx
 
 
 class Overloads(MutableMapping):
@@ -230,6 +299,64 @@ class Overloads(MutableMapping):
     def __len__(self) -> int:
         return len(self.known)
 
+    def __repr__(self) -> str:
+        return repr(self.known)
+
+
+class Compilable:
+    """What a kernel or a device function was compiled for can be looked at.
+
+    `inspect_llvm`, `inspect_asm` (PTX) and `inspect_sass` give texts by signature, or that of one;
+    `get_regs_per_thread` and the like give numbers.
+    """
+
+    overloads: Overloads
+
+    def _texts(self, what: str, signature: Any) -> Any:
+        if signature is not None:
+            return self.overloads[signature].inspect(what)
+        return Overloads({types: one.inspect(what) for types, one in self.overloads.known.items()})
+
+    def inspect_llvm(self, signature: Any = None) -> Any:
+        """Return LLVM's text."""
+        return self._texts("llvm", signature)
+
+    def inspect_asm(self, signature: Any = None) -> Any:
+        """Return PTX."""
+        return self._texts("asm", signature)
+
+    def inspect_sass(self, signature: Any = None) -> Any:
+        """Return the GPU's own instructions."""
+        return self._texts("sass", signature)
+
+    def _numbers(self, name: str, signature: Any) -> Any:
+        if signature is not None:
+            return getattr(self.overloads[signature], name)
+        known = self.overloads.known
+        if getattr(self, "specialized", False):
+            return getattr(next(iter(known.values())), name)
+        return Overloads({types: getattr(one, name) for types, one in known.items()})
+
+    def get_regs_per_thread(self, signature: Any = None) -> Any:
+        """Return the registers of a thread."""
+        return self._numbers("regs_per_thread", signature)
+
+    def get_local_mem_per_thread(self, signature: Any = None) -> Any:
+        """Return the local memory of a thread [B]."""
+        return self._numbers("local_mem_per_thread", signature)
+
+    def get_shared_mem_per_block(self, signature: Any = None) -> Any:
+        """Return the shared memory of a block whose size the source states [B]."""
+        return self._numbers("shared_mem_per_block", signature)
+
+    def get_const_mem_size(self, signature: Any = None) -> Any:
+        """Return the constant memory of the kernel's own arrays [B]."""
+        return self._numbers("const_mem_size", signature)
+
+    def get_max_threads_per_block(self, signature: Any = None) -> Any:
+        """Return the threads of a block that registers leave room for."""
+        return self._numbers("max_threads_per_block", signature)
+
 
 def _key(types: Any) -> tuple[Argument, ...]:
     if isinstance(types, tuple) and all(isinstance(t, Argument) for t in types):
@@ -248,19 +375,26 @@ OPTIONS = (
 )
 
 
-class DeviceFunction:
+class DeviceFunction(Compilable):
     """A function that kernels call. The simulator runs it, Numba compiles it into a kernel."""
 
     def __init__(self, py_func: Callable, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func, self.targetoptions = py_func, options
+        self.overloads = Overloads({})
 
     @functools.cached_property
     def compiled(self) -> Any:
         """The function as `numba.cuda` has it; kept, because Numba's types do not hold it."""
-        from numba import cuda
+        with numbas.own() as cuda:
+            return cuda.jit(**self.targetoptions)(self.py_func)
 
-        return cuda.jit(**self.targetoptions)(self.py_func)
+    def compile(self, sig: Any) -> Compiled:
+        """The function for the types of a signature."""
+        [types] = declared(sig)
+        return self.overloads.setdefault(types, Compiled(self, types))
+
+    compile_device = compile
 
     @property
     def _numba_type_(self) -> Any:
@@ -271,7 +405,7 @@ class DeviceFunction:
         return self.py_func(*args, **keywords)
 
 
-class SimulatedKernel:
+class SimulatedKernel(Compilable):
     """A kernel defined with the stand-in: launched as on a GPU, it runs on the simulator.
 
     Numbers and NumPy arrays of the scopes around it are those of its first launch, as Numba
@@ -287,6 +421,10 @@ class SimulatedKernel:
         self.program: dict = {}  # the function and its device functions, rewritten when first met
         self.overloads = Overloads({s: Compiled(self, s) for s in signatures})
         self.specialized = False
+        self.extensions = list(options.get("extensions") or ())
+        if signatures:
+            with suppress(Exception):  # which the launch tells
+                freeze(py_func, self.program)
 
     @property
     def signatures(self) -> list[tuple[Argument, ...]]:
@@ -313,17 +451,24 @@ class SimulatedKernel:
 
         def run(*args: object) -> Report:
             __tracebackhide__ = True  # as in `told_at_the_kernel`
-            values = self._arguments(args)
+            after: list[Callable[[], None]] = []
+            values = self._arguments(args, after)
             report = launched(self, griddim, blockdim, values, sharedmem)
+            for give_back in after:
+                give_back()
             types = tuple(map(type_of, values))
-            self.overloads.setdefault(types, Compiled(self, types))
+            self.overloads.setdefault(types, Compiled(self, types, "C"))
             return report
 
         return run
 
-    def _arguments(self, args: tuple) -> tuple:
+    def _arguments(self, args: tuple, after: list) -> tuple:
         """A launch hands over these values: arrays of `In`, `Out`, `InOut`, declared numbers."""
         values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
+        values = [arrays.as_cuda_array(v) if _tells(v) else v for v in values]
+        for extension in reversed(self.extensions):
+            prepared = [extension.prepare_args(None, v, stream=0, retr=after) for v in values]
+            values = [value for _, value in prepared]
         for value in values:
             if isinstance(value, np.ndarray) and not isinstance(value, arrays.DeviceArray):
                 arrays.check_contiguous(value)
@@ -332,7 +477,10 @@ class SimulatedKernel:
     def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
         """A launch of at least `ntasks` threads, in blocks of `tpb`; none where there are none."""
         if ntasks < 0:
-            raise ValueError(f"ntasks={ntasks} is negative; use the number of elements")
+            raise ValueError(
+                f"Can't create ForAll with negative task count: ntasks={ntasks} is negative; use "
+                "the number of elements"
+            )
         if ntasks == 0:
             return lambda *args: None
         threads = tpb or FORALL_THREADS
@@ -341,7 +489,7 @@ class SimulatedKernel:
     def specialize(self, *args: Any) -> SimulatedKernel:
         """Return the kernel for arguments of these types alone."""
         if self.specialized:
-            raise RuntimeError(f"{self.__name__} is specialized already")
+            raise RuntimeError(f"Dispatcher already specialized: {self.__name__}")
         only = SimulatedKernel(self.py_func, self.targetoptions, [tuple(map(type_of, args))])
         only.specialized = True
         return only
@@ -356,15 +504,22 @@ class SimulatedKernel:
         return Compiled(self, ()).max_cooperative_grid_blocks(blockdim, dynsmemsize)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith(("inspect_", "get_")):
+        if name == "inspect_types":
             raise NotImplementedError(
-                f"{self.__name__}.{name}: nothing is compiled on the simulated GPU; "
-                "numba.cuda.compile_ptx(function, signature, cc=(9, 0)) compiles without a GPU"
+                f"{self.__name__}.inspect_types: variables get their types at a launch here; "
+                "inspect_llvm and inspect_asm show what Numba compiles"
             )
+        if name == "__name__":
+            raise AttributeError(name)
         raise AttributeError(f"kernel {self.__name__} has no attribute {name!r}")
 
     def __call__(self, *args: object) -> Any:
         raise TypeError(f"launch it as {self.__name__}[grid, block](...)")
+
+
+def _tells(value: Any) -> bool:
+    """Say whether a value is no array, but tells of one on a GPU."""
+    return not isinstance(value, np.ndarray) and arrays.is_cuda_array(value)
 
 
 class Transfer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -11,106 +13,165 @@ from typing import Any
 import numpy as np
 
 from gemmlab.simt.cuda import names as cuda
-from gemmlab.simt.cuda.arrays import DeviceArray, device_array
-from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, jit
-from gemmlab.simt.numbers.types import TYPES
+from gemmlab.simt.cuda.arrays import as_cuda_array, device_array, is_cuda_array, to_device
+from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, evaluated, jit
 
-__all__ = ["Reduce", "guvectorize", "reduce", "vectorize"]
+__all__ = ["Reduce", "reduce", "vectorize"]
 
 TEXT = """\
-def {name}({parameters}, out):
+def {name}({parameters}):
     i = cuda.grid(1)
-    if i < out.size:
-        out[i] = function({elements})
+    if i < {count}:
+        {body}
 """
+
+
+def made(name: str, parameters: list[str], count: str, body: str, function: Any) -> SimulatedKernel:
+    """Return a kernel that has a thread for each call of `function`, with a text of its own."""
+    text = TEXT.format(name=name, parameters=", ".join(parameters), count=count, body=body)
+    file = f"<{name} with {len(parameters)} arguments: {body}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    scope: dict[str, Any] = {"cuda": cuda, "function": function}
+    exec(compile(text, file, "exec"), scope)
+    return jit(scope[name])
+
+
+def plain(function: Any) -> Callable:
+    """Return the function of Python in what `jit` made of it, or itself."""
+    return getattr(function, "py_func", function)
+
+
+def signatures_of(given: Any) -> list[Any]:
+    """Return signatures as a list, of one or several."""
+    return given if isinstance(given, (list, tuple)) else [given]
 
 
 class Vectorized:
     """A function of arrays, element by element, with NumPy's broadcasting; one thread each.
 
-    types : (of the arguments, of the result) for each signature; the first one to which the
-        arguments can be cast safely is used, as by NumPy's ufuncs
+    types : (of the arguments, of the result) for each signature; arrays must have exactly the
+        types of one, and numbers become those of its arguments, as in Numba
     """
 
     def __init__(self, function: Callable, types: list[tuple[tuple, np.dtype]]) -> None:
         self.function, self.types = DeviceFunction(function, {"device": True}), types
         self.__name__, self.nin = function.__name__, len(inspect.signature(function).parameters)
-        self.kernel = self._kernel()
-
-    def _kernel(self) -> SimulatedKernel:
-        """Return the kernel, with a text of its own where `inspect` finds it."""
         names = [f"x{i}" for i in range(self.nin)]
-        text = TEXT.format(
-            name=f"vectorized_{self.__name__.strip('<>')}",
-            parameters=", ".join(names),
-            elements=", ".join(f"{name}[i]" for name in names),
-        )
-        file = f"<vectorize {self.__name__} with {self.nin} arguments>"
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        scope: dict[str, Any] = {"cuda": cuda, "function": self.function}
-        exec(compile(text, file, "exec"), scope)
-        [kernel] = [v for k, v in scope.items() if k.startswith("vectorized_")]
-        return jit(kernel)
+        elements = ", ".join(f"{name}[i]" for name in names)
+        name = f"vectorized_{re.sub('[^0-9a-zA-Z_]', '', self.__name__)}"
+        body = f"out[i] = function({elements})"
+        self.kernel = made(name, [*names, "out"], "out.size", body, self.function)
 
-    def __call__(self, *args: Any, out: Any = None, stream: Any = 0) -> Any:
+    def __call__(self, *args: Any, out: Any = None, stream: Any = 0, **others: Any) -> Any:
         """Return the result for arrays or numbers: on the device if an argument is."""
+        if others:
+            warnings.warn("unrecognized keywords: " + ", ".join(others), stacklevel=2)
         if len(args) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} arguments, not {len(args)}")
-        given = [np.asarray(a) for a in args]
+        given = [as_cuda_array(a) if is_cuda_array(a) else a for a in args]
         types, of_result = self._types(given)
-        whole = np.broadcast_arrays(*given)
-        shape = whole[0].shape
-        flat = [np.ravel(a).astype(t) for a, t in zip(whole, types, strict=True)]
+        on_device = any(is_cuda_array(a) for a in given)
+        whole = np.broadcast_arrays(
+            *(np.asarray(a, None if _has_type(a) else t) for a, t in zip(given, types, strict=True))
+        )
+        shape = whole[0].shape if any(np.ndim(a) for a in given) else (1,)
+        flat = [np.ravel(a).astype(t, copy=False) for a, t in zip(whole, types, strict=True)]
         result = device_array(whole[0].size, of_result)
         self.kernel.forall(result.size, stream=stream)(*flat, result)
         result = result.reshape(shape)
         if out is not None:
+            if out.shape != shape or out.dtype != of_result:
+                raise TypeError(
+                    f"out is {out.dtype} of shape {out.shape}; {self.__name__} gives {of_result} "
+                    f"of shape {shape}"
+                )
             out[...] = np.asarray(result)
             return out
-        if any(isinstance(a, DeviceArray) for a in args):
-            return result
-        return result.copy_to_host() if shape else result.copy_to_host()[()]
+        return result if on_device else result.copy_to_host()
 
-    def _types(self, given: list[np.ndarray]) -> tuple[tuple, np.dtype]:
-        for types, of_result in self.types:
-            if all(np.can_cast(a.dtype, t) for a, t in zip(given, types, strict=True)):
-                return types, of_result
+    def reduce(self, arg: Any, stream: Any = 0) -> Any:
+        """Return the function of all elements of an array of one dimension, two at a time."""
+        if self.nin != 2 or np.ndim(arg) != 1:
+            raise TypeError("reduce is of functions of two numbers, over one dimension")
+        if arg.size == 0:
+            raise TypeError("Reduction on an empty array.")
+        left = to_device(arg)
+        while left.size > 1:
+            half = left.size // 2
+            pairs = self(left[:half], left[half : 2 * half], stream=stream)
+            if left.size % 2:
+                pairs[:1] = self(pairs[:1], left[2 * half :], stream=stream)
+            left = pairs
+        return left[0]
+
+    def _types(self, given: list[Any]) -> tuple[tuple, np.dtype]:
+        arrays = [np.asarray(a).dtype if _has_type(a) else None for a in given]
+        whole = [np.asarray(a).dtype for a in given]
+        fits = [t for t in self.types if list(t[0]) == whole]
+        fits = fits or [
+            t for t in self.types
+            if all(a is None or a == b for a, b in zip(arrays, t[0], strict=True))
+        ]  # fmt: skip
         known = "; ".join(", ".join(map(str, types)) for types, _ in self.types)
-        names = ", ".join(str(a.dtype) for a in given)
-        raise TypeError(f"{self.__name__} is declared for ({known}), not for ({names})")
+        names = ", ".join("number" if a is None else str(a) for a in arrays)
+        if not fits:
+            raise TypeError(
+                f"No matching version. GPU ufunc requires array arguments to have the exact types: "
+                f"{self.__name__} is declared for ({known}), not for ({names})"
+            )
+        if len(fits) > 1:
+            raise TypeError(
+                f"ambiguous signature, too many untyped scalars: {self.__name__} is declared for "
+                f"({known}), and given ({names}); make one of the numbers an np.float32, say"
+            )
+        return fits[0]
+
+
+def _has_type(value: Any) -> bool:
+    """Say whether an argument's type must be that of a signature: not so that of a number."""
+    return not isinstance(value, (int, float, complex, np.number))
+
+
+OPTIONS = "nopython", "identity", "cache"  # what `vectorize` takes beside the signatures
 
 
 def vectorize(ftylist_or_function: Any = (), target: str = "cuda", **options: Any) -> Any:
     """Make a function of numbers one of arrays, as in ``vectorize(["float32(float32)"])``.
 
-    Raises TypeError without signatures, which a GPU needs.
+    Raises TypeError without signatures, which a GPU needs; KeyError for an option of others.
     """
+    check_options("vectorize", options, OPTIONS)
     if callable(ftylist_or_function) or not ftylist_or_function:
         raise TypeError('a GPU needs signatures: write vectorize(["float32(float32)"])')
-    given = ftylist_or_function if isinstance(ftylist_or_function, list) else [ftylist_or_function]
-    types = [_types(signature) for signature in given]
-    return lambda function: Vectorized(getattr(function, "py_func", function), types)
+    types = [_types(signature) for signature in signatures_of(ftylist_or_function)]
+    return lambda function: Vectorized(plain(function), types)
+
+
+def check_options(name: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
+    """KeyError for an option that there is not, TypeError for a cache, as Numba has it."""
+    for option in options:
+        if option not in known:
+            raise KeyError(
+                f"Unrecognized options. cuda {name} target does not support option: '{option}'"
+            )
+    if options.get("cache"):
+        raise TypeError("caching is not supported")
 
 
 def _types(signature: Any) -> tuple[tuple, np.dtype]:
     """Give the types of arguments and of the result; TypeError for a signature without a result."""
     [arguments] = declared(signature)
-    made = (
-        eval(signature, {"__builtins__": {}}, dict(TYPES)) if isinstance(signature, str) else None
-    )
-    result = getattr(made or signature, "return_type", None)
-    if result is None:
-        raise TypeError(f"{signature!r} does not say what it returns; write 'float32(float32)'")
-    [[of_result]] = declared((result,))
+    [[of_result]] = declared((result_of(signature),))
     return tuple(a.dtype for a in arguments), of_result.dtype
 
 
-def guvectorize(*args: Any, **options: Any) -> Any:
-    """Refuse generalised functions, which are not simulated."""
-    raise NotImplementedError(
-        "guvectorize is not simulated; write a kernel with cuda.jit that has a thread for each "
-        "element of the outer dimensions"
-    )
+def result_of(signature: Any) -> Any:
+    """Return the type that a signature returns; TypeError where it has none."""
+    given = evaluated(signature)
+    result = getattr(given, "return_type", None)
+    if result is None or str(result) == "none":
+        raise TypeError(f"{signature!r} does not say what it returns; write 'float32(float32)'")
+    return result
 
 
 THREADS = 128  # of a block: a power of two

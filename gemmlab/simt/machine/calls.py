@@ -20,6 +20,7 @@ from gemmlab.simt.numbers.lanes import Mask, Masks, either, without
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.syntax.source import Source, unsupported
 
+DEEPEST = 100  # calls of a function by itself; a thread's stack takes few more
 _FUNCTIONS = values.__name__  # of the functions of Python that compute with numbers
 
 
@@ -78,6 +79,13 @@ class Calls:
             value.line = place[1]
         return value
 
+    def of_caller(self, shape: Any, what: str, instead: str, line: int) -> Any:
+        """Return a shape that is a parameter, which a device function alone may have."""
+        sizes = shape if isinstance(shape, tuple) else (shape,)
+        if len(self.frames) == 1 or any(np.ndim(size) for size in sizes):
+            raise unsupported(self.source, line, what, instead)
+        return shape
+
     def called(self) -> str:
         """Return the text of what the source calls at the place of the last call."""
         _, line, column = self.place
@@ -90,9 +98,13 @@ class Calls:
 
     def _run(self, frame: Frame, args: tuple, keywords: dict[str, Any]) -> Any:
         source, function, depth = frame.source, frame.function, frame.depth
-        if any(running.function is function for running in self.frames):
-            name = f"{source.tree.name}, which calls itself,"
-            raise unsupported(self.source, self.line, name, "write a loop")
+        running = sum(one.function is function for one in self.frames)
+        if running and self.masks[-1] is False:
+            return np.False_  # a call that no lane makes changes no type
+        if running >= DEEPEST:
+            name = f"{source.tree.name}, which calls itself {running} times deep,"
+            raise unsupported(self.source, self.line, name, "write a loop (Numba cannot type infer "
+                              "runaway recursion)")  # fmt: skip
         self.masks.append(self.masks[-1])
         self.frames.append(frame)
         try:

@@ -4,7 +4,6 @@ A branch, or an operand that only some lanes evaluate, has the mask of these lan
 masks while it lasts.
 """
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from gemmlab.simt.memory.array import merged
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.lanes import Mask, Masks, both, without
-from gemmlab.simt.numbers.values import NUMBER, NoNumber, shown, truth
+from gemmlab.simt.numbers.values import NUMBER, NoNumber, number, shown, truth
 from gemmlab.simt.report.tally import Tally
 
 MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
@@ -50,6 +49,10 @@ class Operations:
         return not value if isinstance(value, bool) else ~truth(value)
 
     def compare(self, op: str, a: Any, b: Any, line: int) -> Any:
+        if type(a) is int or type(b) is int:  # the dimensions of an array, which the compiler knows
+            a, b = (number(v) if type(v) is int else v for v in (a, b))
+            return bool(arithmetic.COMPARE[op](a, b)) if np.ndim(a) == np.ndim(b) == 0 else (
+                self.compare(op, a, b, line))  # fmt: skip
         try:
             kinds = a.dtype.kind + b.dtype.kind
         except AttributeError:
@@ -192,7 +195,7 @@ class Branches:
         value = first if theirs is False else second
         return value if kinds[0] == kinds[1] else value.astype(np.promote_types(*kinds))
 
-    def fail(self, error: str, text: str, test: Any) -> None:
+    def fail(self, error: type[Exception], text: str, test: Any) -> None:
         """Raise the exception of an `assert` or `raise` for the active lanes where `test` fails.
 
         Numba raises it on the host where a kernel is compiled with debug=True; without, the
@@ -204,5 +207,4 @@ class Branches:
         at = self.tally.lanes
         row, thread = at.first(lanes)
         where = f"block {at.block_name(int(at.blocks[row, 0]))}, thread {at.thread_name(thread)}"
-        kind = getattr(builtins, error)
-        raise kind(f"{text} [{where}]" if text else f"[{where}]")
+        raise error(f"{text} [{where}]" if text else f"[{where}]")

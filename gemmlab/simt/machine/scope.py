@@ -1,7 +1,7 @@
 """Names of a kernel mean device functions, parts of `cuda`, instructions, or numbers."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -14,6 +14,7 @@ from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.machine.calls import Calls
 from gemmlab.simt.memory import memory
 from gemmlab.simt.memory.array import Array
+from gemmlab.simt.numbers import bits, half, libdevice, vectors
 from gemmlab.simt.numbers.values import Triple, translate
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
 from gemmlab.simt.syntax.rewrite import Program, rewrite
@@ -127,6 +128,16 @@ def _positions(m: BuiltinBatch) -> dict[str, Any]:
     }
 
 
+@cache
+def families() -> dict[str, Callable]:
+    """Return the names of `cuda` whose functions need nothing but numbers."""
+    return {
+        **{f"libdevice.{name}": libdevice.function(name) for name in libdevice.TABLE},
+        **{f"fp16.{name}": half.function(name) for name in half.TABLE},
+        **{name: vector.make for name, vector in vectors.BY_NAME.items()},
+    }
+
+
 def _calls(m: BuiltinBatch) -> dict[str, Callable]:
     """Return the names of `cuda` that are called."""
     whole_grid = GridGroup(m)
@@ -145,7 +156,8 @@ def _calls(m: BuiltinBatch) -> dict[str, Callable]:
         "cg.this_grid": lambda: whole_grid,
         **{name: partial(getattr(warps, name), m) for name in VOTES},
         **{name: partial(warps.shuffle, m, name) for name in warps.SHUFFLES},
-        **{name: getattr(functions, name) for name in ("selp", "popc", "brev", "clz", "ffs")},
+        **{name: getattr(bits, name) for name in ("selp", "popc", "brev", "clz", "ffs")},
+        **families(),
         "fma": lambda a, b, c: m.operations.fma(a, b, c, m.calls.line),
         "cbrt": np.cbrt,
     }

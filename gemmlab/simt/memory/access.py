@@ -14,6 +14,7 @@ from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.numbers.lanes import Mask, both
 from gemmlab.simt.numbers.overflow import Wrapped, convert, exact, wrapped
+from gemmlab.simt.numbers.values import shown
 
 
 class Steps(NamedTuple):
@@ -189,6 +190,41 @@ def store(
             _show(m, line, "store", array, found, mask)
         put(m, line, array, found, mask, value)
     return found, mask
+
+
+def store_many(m: MemoryBatch, array: Array, index: Any, values: Any, line: int) -> None:
+    """Store a tuple, or the elements of an array, to the elements of a slice, as NumPy does.
+
+    Raises TypeError for what is no slice, ValueError where the numbers of elements differ.
+    """
+    found, mask = indices.locate(m, array, index, line, "write")
+    if not isinstance(found, Array):
+        raise TypeError(
+            f"{shown(values)} is not a number, and cannot be stored to one element; write a loop "
+            "over elements"
+        )
+    source = values if isinstance(values, Array) else None
+    shape = (len(values),) if source is None else source.shape
+    given = [np.max(size) for size in shape]
+    own = [np.max(size) for size in found.shape]
+    fits = len(given) <= len(own) and all(
+        a in (b, 1) for a, b in zip(given[::-1], own[::-1], strict=False)
+    )
+    if not fits or (source is None and (len(own) != 1 or given != own)):
+        what = (
+            f"a tuple of {len(values)}"
+            if source is None
+            else f"an array of shape {tuple(map(int, given))}"
+        )
+        raise ValueError(f"cannot assign slice of shape {tuple(map(int, own))} from {what}")
+    for element, _ in each_element(m, found, mask):
+        if source is None:
+            value = values[int(element[0])]
+        else:
+            tail = element[len(element) - len(given) :]
+            place = tuple(np.int64(0) if n == 1 else i for i, n in zip(tail, given, strict=True))
+            value = load(m, source, place, line)
+        store(m, found, element, value, line)
 
 
 def each_element(m: MemoryBatch, array: Array, mask: Mask) -> Iterator[tuple[tuple, Mask]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.instructions.tensor_copies import TensorMap
-from gemmlab.simt.memory.array import Array, Records
+from gemmlab.simt.memory.array import Array, Record, Records
 from gemmlab.simt.numbers.values import like, number
 from gemmlab.simt.races.memories import GlobalShadow
 
@@ -29,6 +29,16 @@ class Argument:
     def __init__(self, host: np.ndarray, name: str) -> None:
         if host.dtype.kind not in "biufc":
             raise ValueError(f"{name} has dtype {host.dtype}; use booleans, integers or floats")
+        if not host.dtype.isnative or host.dtype.char in "gG":  # as Numba says it
+            raise ValueError(
+                f"{name} has dtype {host.dtype.str}, which no GPU computes with "
+                f"(Unsupported array dtype: {host.dtype}); convert it with "
+                f"{name}.astype(np.{'complex128' if host.dtype.kind == 'c' else 'float64'})"
+                if host.dtype.isnative
+                else f"{name} has dtype {host.dtype.str}, whose bytes are in the order of other "
+                f"machines (Unsupported array dtype: {host.dtype}); convert it with "
+                f"{name}.astype({name}.dtype.newbyteorder('='))"
+            )
         if any(s < 0 or s % host.itemsize for s in host.strides):
             raise ValueError(f"{name} has strides {host.strides} B; use positive whole elements")
         self.host, self.name = np.asarray(host), name
@@ -39,6 +49,9 @@ class Argument:
         self.end = self.start + self.span * host.itemsize
         unwritten = getattr(host, "unwritten", None)
         self.unwritten = unwritten if unwritten is not None and unwritten.any() else None
+
+    origin: np.ndarray | None = None  # where the array is a copy of a field that is not aligned
+    record: np.void | None = None  # of which the array has a field, by its name
 
     def over(self, rows: np.ndarray, offset: int = 0) -> np.ndarray:
         """Return the elements of the array, as a view of what holds those that it spans."""
@@ -58,6 +71,10 @@ class Argument:
             return
         offset, shadow = int(self.array.offset), self.array.shadow
         self.host[...] = self.over(self.array.buffer, offset)
+        if self.origin is not None:
+            self.origin[...] = self.host
+        if self.record is not None:
+            self.record[self.name.rpartition(".")[2]] = self.host[()]
         if self.unwritten is not None:
             parts = self.host.itemsize // shadow.unit if shadow.unit else 1
             rows = shadow.unwritten.reshape(-1, parts).any(axis=1)
@@ -69,25 +86,76 @@ def arrays_in(name: str, value: Any) -> Iterator[Argument]:
     if isinstance(value, TensorMap):
         yield from arrays_in(name, value.array)
     if isinstance(value, np.ndarray):
-        fields = value.dtype.names
-        if fields is None:
+        if value.dtype.names:
+            yield from _fields(name, value)
+        else:
             yield Argument(value, name)
-        for field in fields or ():
-            yield Argument(value[field], f"{name}.{field}")
+    elif isinstance(value, np.void) and value.dtype.names:
+        for one in _fields(name, np.array(value)):
+            one.record = _holder(value, one.name[len(name) + 1 :])
+            yield one
     elif isinstance(value, tuple):
         for i, item in enumerate(value):
             yield from arrays_in(f"{name}[{i}]", item)
 
 
+def _holder(record: np.void, path: str) -> np.void:
+    """Return the record in a record that has the last field of a path."""
+    for field in path.split(".")[:-1]:
+        record = record[field]
+    return record
+
+
+def _fields(name: str, records: np.ndarray) -> Iterator[Argument]:
+    """The arrays of the fields of records; where fields are not aligned, copies of them."""
+    for field in known_fields(records.dtype):
+        values, whole = records[field], f"{name}.{field}"
+        if values.dtype.names:
+            yield from _fields(whole, values)
+        elif _aligned(records.dtype):
+            yield Argument(values, whole)
+        else:
+            one = Argument(np.ascontiguousarray(values).reshape(values.shape), whole)
+            one.origin = values
+            yield one
+
+
+def known_fields(dtype: np.dtype) -> list[str]:
+    """Return the fields that kernels can use: numbers, arrays of these and records."""
+    kinds = {name: of[0].base for name, of in (dtype.fields or {}).items()}
+    return [n for n in dtype.names or () if kinds[n].kind in "biufc" or kinds[n].names]
+
+
+def _aligned(dtype: np.dtype) -> bool:
+    """Say whether each number in a record lies where an array of its type could have it."""
+    sizes = [(kind.base, offset) for kind, offset, *_ in dtype.fields.values()]
+    return all(
+        _aligned(kind) if kind.names else
+        kind.kind not in "biufc" or not (offset % kind.itemsize or dtype.itemsize % kind.itemsize)
+        for kind, offset in sizes
+    )  # fmt: skip
+
+
+def _records(name: str, dtype: np.dtype, ndim: int, arrays: dict[str, Array]) -> Records:
+    """Return records of so many dimensions, of which the arrays of the fields are in memory."""
+    fields: dict[str, Any] = {}
+    for field in known_fields(dtype):
+        kind, whole = dtype.fields[field][0], f"{name}.{field}"
+        inner = (
+            _records(whole, kind.base, ndim + len(kind.shape), arrays) if kind.base.names else None
+        )
+        fields[field] = arrays[whole] if inner is None else inner
+    return Records(name, fields, ndim)
+
+
 def as_seen(name: str, value: Any, arrays: dict[str, Array]) -> Any:
     """Return an argument as the kernel sees it; `arrays` are those in memory, by name."""
     if isinstance(value, np.ndarray):
-        fields = value.dtype.names
-        return (
-            Records(name, {field: arrays[f"{name}.{field}"] for field in fields})
-            if fields
-            else arrays[name]
-        )
+        if value.dtype.names:
+            return _records(name, value.dtype, value.ndim, arrays)
+        return arrays[name]
+    if isinstance(value, np.void) and value.dtype.names:
+        return Record(_records(name, value.dtype, 0, arrays), ())
     if isinstance(value, TensorMap):
         return replace(value, array=arrays[name])
     if isinstance(value, tuple):
@@ -97,7 +165,7 @@ def as_seen(name: str, value: Any, arrays: dict[str, Array]) -> Any:
     except TypeError:
         raise TypeError(
             f"argument {name}={value!r} is a {type(value).__name__}; kernels take NumPy arrays, "
-            "numbers, and tuples of these"
+            "numbers, records, and tuples of these"
         ) from None
 
 
@@ -121,12 +189,21 @@ def put_in_memory(
             (a,) = group
             buffer = np.zeros(a.span, a.host.dtype)
             a.over(buffer)[...] = a.host
-            a.put(buffer, 0, shadow(a.span))
+            a.put(buffer, 0, _by_parts(shadow, a))
         else:
             _share(group, shadow)
         for a in group:
             if a.unwritten is not None:
                 _mark_unwritten(a)
+
+
+def _by_parts(shadow: Callable[[int], GlobalShadow], a: Argument) -> GlobalShadow:
+    """Track an array; of complex numbers the parts, which a kernel may see as arrays."""
+    if a.host.dtype.kind != "c":
+        return shadow(a.span)
+    tracked = shadow(2 * a.span)
+    tracked.unit = a.host.itemsize // 2
+    return tracked
 
 
 def _flat(a: Argument) -> np.ndarray:
@@ -149,13 +226,13 @@ def _overlapping(arguments: list[Argument]) -> list[list[Argument]]:
 
 def _share(group: list[Argument], shadow: Callable[[int], GlobalShadow]) -> None:
     """Put arrays that overlap in one copy of what they span, tracked by parts that all have."""
-    sizes = [a.host.itemsize for a in group]
+    sizes = [a.host.itemsize // (1 + (a.host.dtype.kind == "c")) for a in group]
     start, unit = group[0].start, math.gcd(*sizes)
-    whole = math.lcm(*sizes)
+    whole = math.lcm(*(a.host.itemsize for a in group))
     length = -(-(max(a.end for a in group) - start) // whole) * whole
     memory = np.zeros(length, np.uint8)
     tracked = shadow(length // unit)
-    tracked.unit = unit if len(set(sizes)) > 1 else 0
+    tracked.unit = unit if any(unit != a.host.itemsize for a in group) else 0
     for a in group:
         offset, rest = divmod(a.start - start, a.host.itemsize)
         if rest:

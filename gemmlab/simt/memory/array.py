@@ -99,6 +99,21 @@ class Array:
         return hazards.Element(owner.name, owner.space, tuple(index.values()))
 
 
+def part_of_complex(array: Array, imaginary: bool) -> Array:
+    """Return the real or the imaginary parts of an array of complex numbers, in its memory."""
+    half = array.itemsize // 2
+    buffer = array.buffer.view(f"f{half}")
+    strides = tuple(2 * stride for stride in array.strides)
+    name = f"{array.name}.{'imag' if imaginary else 'real'}"
+    if array.space == "shared":
+        array.shadow.unit = array.shadow.unit or array.itemsize
+        array.shadow.refine(half)
+    part = Array(array.space, buffer, array.shape, strides, 2 * array.offset + imaginary, name,
+                 array.shadow)  # fmt: skip
+    part.writeable = array.owner.writeable
+    return part
+
+
 def row_major(shape: tuple) -> tuple:
     """Strides in elements of a C-contiguous array."""
     strides = [1] * len(shape)
@@ -108,19 +123,30 @@ def row_major(shape: tuple) -> tuple:
 
 
 class Records:
-    """An array of records: `fields` are arrays by name, all of one shape."""
+    """An array of records: `fields` are arrays by name, or records in records.
 
-    def __init__(self, name: str, fields: dict[str, Array]) -> None:
+    ndim : the dimensions of the array; fields that are arrays in a record have more
+    """
+
+    def __init__(self, name: str, fields: dict[str, Any], ndim: int | None = None) -> None:
         self.name, self.fields = name, fields
         first = next(iter(fields.values()))
-        self.shape, self.size, self.ndim = first.shape, first.size, first.ndim
+        self.ndim = first.ndim if ndim is None else ndim
+        self.shape = tuple(first.shape[: self.ndim])
+
+    @property
+    def size(self) -> Any:
+        return math.prod(self.shape, start=np.int64(1))
 
     def call(self, name: str) -> None:
         """Give the records a name, where they have none."""
         if not self.name:
             self.name = name
             for field, array in self.fields.items():
-                array.name = f"{name}.{field}"
+                if isinstance(array, Records):
+                    array.call(f"{name}.{field}")
+                else:
+                    array.name = f"{name}.{field}"
 
     def field(self, name: str) -> Array:
         if name not in self.fields:

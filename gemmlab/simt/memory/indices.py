@@ -106,7 +106,12 @@ def _within(
         part.refuse()
     if not isinstance(part, (*NUMBER, int)):
         raise TypeError(f"{array.name} is indexed with {shown(part)}; use integers")
-    if getattr(part, "dtype", np.dtype(np.int64)).kind not in "iub":
+    if isinstance(part, bool) or getattr(part, "dtype", None) == np.bool_:
+        raise TypeError(
+            f"{array.name} is indexed with a truth value, which Numba does not compile (No "
+            "implementation of function getitem found); use int(condition)"
+        )
+    if getattr(part, "dtype", np.dtype(np.int64)).kind not in "iu":
         raise TypeError(
             f"{array.name} is indexed with {part.dtype} numbers; use integers, as i // 2 gives"
         )

@@ -51,6 +51,8 @@ class Memory:
         if isinstance(array, Choice):
             return self._load_chosen(array, index, line)
         if isinstance(array, Record):
+            if isinstance(index, (int, np.integer)):  # a field by its place
+                index = [*array.records.fields][int(index)]
             return self.load(array.field(index), array.index, line)
         if isinstance(array, Records):
             return self._load_records(array, index, line)
@@ -85,12 +87,16 @@ class Memory:
         if len(parts) == array.ndim and not any(isinstance(part, slice) for part in parts):
             return Record(array, index)
         views = {name: self.load(field, index, line) for name, field in array.fields.items()}
-        return Records(array.name, views)
+        left = array.ndim - sum(not isinstance(part, slice) for part in parts)
+        return Records(array.name, views, left)
 
     def store(self, array: Any, index: Any, value: Any, line: int) -> None:
         """Set `array[index]` in each active lane, counted and checked."""
         if isinstance(array, Record):
-            return self.store(array.field(index), array.index, value, line)
+            field = array.field(index)
+            if isinstance(value, Array) and isinstance(field, Array):  # an array in a record
+                return access.store_many(self.m, field, array.index, value, line)
+            return self.store(field, array.index, value, line)
         if isinstance(array, Records):
             return self._store_record(array, index, value, line)
         if isinstance(index, str):
@@ -99,6 +105,8 @@ class Memory:
         if not isinstance(array, (Array, Choice)):
             raise TypeError(f"{shown(array)} has no elements to be assigned")
         if not isinstance(value, NUMBER):
+            if isinstance(value, tuple) and isinstance(array, Array):
+                return access.store_many(self.m, array, index, value, line)
             value = _stored(value)
         if isinstance(array, Array):
             access.store(self.m, array, index, value, line)
@@ -108,11 +116,20 @@ class Memory:
 
     def _store_record(self, array: Records, index: Any, value: Any, line: int) -> None:
         """Copy a whole record to an element of an array of records."""
+        if isinstance(value, tuple) and len(value) == len(array.fields):
+            for field, part in zip(array.fields.values(), value, strict=True):
+                self.store(field, index, part, line)
+            return
         if not isinstance(value, Record):
             first = next(iter(array.fields))
             raise TypeError(f"assign to one field at a time, as in {array.name}[i].{first}")
         for name, field in array.fields.items():
-            self.store(field, index, self.load(value, name, line), line)
+            inner = isinstance(field, Records)
+            part = Record(value.field(name), value.index) if inner else self.load(value, name, line)
+            if isinstance(part, Array):
+                access.store_many(self.m, field, index, part, line)
+            else:
+                self.store(field, index, part, line)
 
     def store_together(self, array: Any, index: Any, value: Any, line: int, place: tuple) -> None:
         """Store in a branch of an `if`: with the store of the other branch, it counts as one."""
@@ -220,10 +237,23 @@ def _format(name: str, dtype: Any) -> np.dtype:
     return found
 
 
+def check_alignment(alignment: Any) -> None:
+    """ValueError for an alignment that arrays of a kernel cannot have, in Numba's words."""
+    if alignment is None:
+        return
+    if isinstance(alignment, (bool, np.bool_)) or not isinstance(alignment, (int, np.integer)):
+        raise ValueError("Alignment must be an integer")
+    if alignment <= 0:
+        raise ValueError("Alignment must be positive")
+    if alignment & (alignment - 1):
+        raise ValueError("Alignment must be a power of 2")
+
+
 def shared_array(
     m: MemoryBatch, shape: Any, dtype: Any = None, alignment: Any = None
 ) -> Array | Records:
     """The shared array of a block that this place in the source makes: the same at every call."""
+    check_alignment(alignment)
     dtype = _format("shared", dtype)
     sizes = shape if isinstance(shape, tuple) else (shape,)
     if sizes == (0,):
@@ -285,8 +315,11 @@ def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
     return m.memory.shared[key]
 
 
-def local_array(m: MemoryBatch, shape: Any, dtype: Any = None) -> Array | Records:
+def local_array(
+    m: MemoryBatch, shape: Any, dtype: Any = None, alignment: Any = None
+) -> Array | Records:
     """Return an array of each thread's own, not yet written."""
+    check_alignment(alignment)
     dtype = _format("local", dtype)
     if dtype.names:
         return Records("", {f: local_array(m, shape, dtype.fields[f][0]) for f in dtype.names})

@@ -206,7 +206,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return (product + c).astype(dtype)
 
 
-def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
     """(p, e) with p the rounded product and p + e the exact one, short of over- and underflow."""
     p = a * b
     high = []
@@ -218,7 +218,7 @@ def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _fma64(a: Any, b: Any, c: Any) -> Any:
-    p, pe = _two_product(a, b)
+    p, pe = two_product(a, b)
     low, rest = two_sum(c, pe)
     high, more = two_sum(p, low)
     result = high + sum_to_odd(more, rest)

@@ -6,6 +6,7 @@ threads), of the type that it has in Numba; `arithmetic` gives the types of resu
 
 import builtins
 import cmath
+import enum
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -13,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.here import numbas
 from gemmlab.simt.numbers.overflow import convert
-from gemmlab.simt.numbers.types import NumberType
+from gemmlab.simt.numbers.types import TYPES, NumberType
 
 NUMBER = (np.ndarray, np.generic)  # what a kernel computes with: of each lane, or of all
 
@@ -159,13 +161,19 @@ def as_dtype(value: Any) -> np.dtype:
 def _from_numba(value: Any) -> np.dtype | None:
     if isinstance(value, NumberType):
         return value.dtype
-    if "numba" not in sys.modules or not type(value).__module__.startswith("numba"):
+    home = type(value).__module__
+    if "numba" not in sys.modules or not home.startswith("numba"):
         return None
-    from numba.np.numpy_support import as_dtype as numba_as_dtype
-
+    known = TYPES.get("boolean" if str(value) == "bool" else str(value))
+    if isinstance(known, NumberType):
+        return known.dtype
+    if home.startswith("numba.cuda"):
+        support: Any = numbas.part("np.numpy_support")
+    else:
+        from numba.np import numpy_support as support
     try:
-        return np.dtype(numba_as_dtype(value))
-    except (NotImplementedError, TypeError):
+        return np.dtype(support.as_dtype(value))
+    except Exception:  # what is no type at all, or has no counterpart in NumPy
         return None
 
 
@@ -233,7 +241,7 @@ def _real(function: Callable) -> Callable:
     return compute
 
 
-def _each(function: Callable) -> Callable:
+def each(function: Callable) -> Callable:
     """Return a function of `math` that NumPy does not have, of each element."""
 
     def compute(*values: Any) -> Any:
@@ -306,6 +314,28 @@ _OTHER = {
     **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"},
     **{"fabs": "abs"},
 }
+_OF_COMPLEX = "exp", "sqrt", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh"
+
+
+def _complex_function(function: Callable) -> Callable:
+    """Return a function of `cmath`, which makes a complex number of a real one."""
+    return lambda value: function(_as_complex(value))
+
+
+def _as_complex(value: Any) -> Any:
+    value = _as_number(value)
+    return value if value.dtype.kind == "c" else value.astype(np.complex128)
+
+
+def _complex_log(value: Any, base: Any = None) -> Any:
+    found = np.log(_as_complex(value))
+    return found if base is None else found / np.log(_as_complex(base))
+
+
+def _complex_rect(r: Any, phi: Any) -> Any:
+    return _complex(r * np.cos(phi), r * np.sin(phi))
+
+
 _FUNCTIONS: dict[Any, Callable] = {
     builtins.abs: _abs,
     builtins.min: _minimum,
@@ -320,20 +350,27 @@ _FUNCTIONS: dict[Any, Callable] = {
     builtins.complex: _complex,
     **{getattr(math, name): _real(getattr(np, name)) for name in _SAME},
     **{getattr(math, name): _real(getattr(np, its)) for name, its in _OTHER.items()},
-    math.remainder: _each(math.remainder),
-    math.erf: _each(math.erf),
-    math.erfc: _each(math.erfc),
-    math.gamma: _each(math.gamma),
-    math.lgamma: _each(math.lgamma),
+    math.remainder: each(math.remainder),
+    math.erf: each(math.erf),
+    math.erfc: each(math.erfc),
+    math.gamma: each(math.gamma),
+    math.lgamma: each(math.lgamma),
     math.modf: np.modf,
     math.frexp: np.frexp,
     math.ldexp: np.ldexp,
     math.isfinite: np.isfinite,
     builtins.round: _round,
-    cmath.exp: np.exp,
-    cmath.log: np.log,
-    cmath.sqrt: np.sqrt,
+    math.nextafter: _real(np.nextafter),
+    **{getattr(cmath, name): _complex_function(getattr(np, name)) for name in _OF_COMPLEX},
+    **{
+        getattr(cmath, f"a{name}"): _complex_function(getattr(np, f"arc{name}"))
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
+    cmath.log: _complex_log,
     cmath.phase: np.angle,
+    cmath.polar: lambda z: (np.abs(z), np.angle(z)),
+    cmath.rect: _complex_rect,
+    **{getattr(cmath, name): getattr(np, name) for name in ("isfinite", "isinf", "isnan")},
     math.isnan: np.isnan,
     math.isinf: np.isinf,
 }
@@ -356,7 +393,9 @@ def number(value: Any) -> Any:
         return np.float64(value)
     if isinstance(value, complex):
         return np.complex128(value)
-    if isinstance(value, np.generic):
+    if isinstance(value, enum.Enum):
+        return number(value.value)
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return value
     raise TypeError(f"a {type(value).__name__} is not a number")
 
@@ -367,8 +406,10 @@ def translate(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return like(value, (translate(v) for v in value))
-    if isinstance(value, (int, float, complex, np.generic)):
+    if isinstance(value, (int, float, complex, np.generic, enum.Enum)):
         return number(value)
+    if isinstance(value, type) and issubclass(value, Exception):
+        return value  # to be raised
     try:
         if value in _FUNCTIONS:
             return _FUNCTIONS[value]

@@ -88,6 +88,9 @@ class Constants(ast.NodeTransformer):
         self.left_out = left_out(source.tree, self.static)
         self.unsure = unsure(source.tree)
         self.outer_reads = self.unsure.outer
+        self.of_callers: dict[
+            ast.expr, tuple[str, str]
+        ] = {}  # shapes -> what is refused in kernels
 
     def refuse(self, node: ast.AST, what: str, instead: str) -> UnsupportedError:
         line = getattr(node, "lineno", self.source.first_line)
@@ -367,8 +370,12 @@ class Expressions(Constants):
 
     def argument(self, node: ast.expr) -> ast.expr:
         """Return an argument of a call, which may be text: to print, or the name of a type."""
-        text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        return node if text else self.visit(node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node
+        if node in self.of_callers:
+            refused = map(ast.Constant, (*self.of_callers[node], node.lineno))
+            return on_machine("calls.of_caller", self.visit(node), *refused)
+        return self.visit(node)
 
     def check_callee(self, node: ast.Call) -> None:
         """Refuse calls that Numba does not compile."""
@@ -388,12 +395,15 @@ class Expressions(Constants):
         computed = nodes.computed_part(given["shape"], self.source.tree, self.static)
         if computed is not None:
             what, name = ast.unparse(computed), ast.unparse(node.func)
-            raise self.refuse(
-                node,
+            refused = (
                 f"{name} of {'' if isinstance(function, Instruction) else 'a shape with '}{what}",
                 f"Numba takes constants there; compute {what} outside of the kernel, where it is "
                 "known, and give it a name",
             )
+            parameters = {a.arg for a in self.source.tree.args.args}
+            if not (makes and computed is given["shape"] and what in parameters):
+                raise self.refuse(node, *refused)
+            self.of_callers[computed] = refused  # Numba knows it if the caller writes it out
         dtype = given.get("dtype")
         if dtype is not None and any(self.static(dtype)[1] is t for t in (bool, int, float)):
             raise self.refuse(node, ast.unparse(dtype), "use a type with a size, such as float32")

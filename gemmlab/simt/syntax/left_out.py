@@ -405,7 +405,7 @@ def _always_turns(node: ast.For | ast.While, static: Static) -> bool:
     call = node.iter if isinstance(node, ast.For) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
-    values = {name: static(ast.Name(name))[1] for name in names_in(call)}
+    values = {name: static(ast.copy_location(ast.Name(name), node))[1] for name in names_in(call)}
     if values.pop("range", None) is not range or not all(type(v) is int for v in values.values()):
         return False
     try:

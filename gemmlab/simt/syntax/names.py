@@ -5,6 +5,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from gemmlab.simt.numbers import half, libdevice, vectors
+
 # What a kernel may use of `cuda`, by dotted path; `machine.scope` gives each its meaning.
 INTRINSICS = (
     *("threadIdx", "blockIdx", "blockDim", "gridDim", "grid", "gridsize", "laneid", "warpsize"),
@@ -20,7 +22,12 @@ INTRINSICS = (
     *("atomic.cas", "atomic.compare_and_swap"),
     "cg.this_grid",
 )
-NAMESPACES = ("shared", "local", "const", "atomic", "cg")
+FAMILIES = (  # functions of numbers alone, and vector types
+    *(f"libdevice.{name}" for name in libdevice.TABLE),
+    *(f"fp16.{name}" for name in half.TABLE),
+    *vectors.BY_NAME,
+)
+NAMESPACES = ("shared", "local", "const", "atomic", "cg", "libdevice", "fp16")
 
 
 class Intrinsic:
@@ -59,11 +66,11 @@ class Intrinsic:
 
 
 class Namespace:
-    """`cuda.shared`, `cuda.local`, `cuda.const`, `cuda.atomic` and `cuda.cg`."""
+    """A namespace of `cuda`, such as `cuda.shared` and `cuda.atomic`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        for path in INTRINSICS:
+        for path in (*INTRINSICS, *FAMILIES):
             if path.startswith(f"{name}."):
                 setattr(self, path.partition(".")[2], Intrinsic(path))
 
@@ -86,7 +93,7 @@ def numba_namespace(name: str | None = None) -> Any:
 
 def stand_in_names() -> dict[str, Any]:
     """Return the names of `cuda` that mean something in a kernel, for the stand-in to have."""
-    plain = {path: Intrinsic(path) for path in INTRINSICS if "." not in path}
+    plain = {path: Intrinsic(path) for path in (*INTRINSICS, *FAMILIES) if "." not in path}
     return plain | {name: Namespace(name) for name in NAMESPACES}
 
 
@@ -102,7 +109,7 @@ def intrinsic_path(value: object) -> str | None:
 def _paths(numba_cuda: ModuleType) -> dict[int, str]:
     """Return the paths of Numba's own names, by the identity of what they name."""
     paths = {}
-    for path in INTRINSICS:
+    for path in (*INTRINSICS, *FAMILIES):
         found: Any = numba_cuda
         for part in path.split("."):
             found = getattr(found, part, None)

@@ -8,7 +8,6 @@ parts of the machine `m`; names of the enclosing scopes become constants, as Num
 from __future__ import annotations
 
 import ast
-import builtins
 import types
 from collections import deque
 from collections.abc import Callable
@@ -199,16 +198,20 @@ class Statements(Expressions):
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         text = ast.Constant(_text(node.msg) or ast.unparse(node.test))
-        values = ast.Constant("AssertionError"), text, self.visit(node.test)
+        values = self.constant(AssertionError, node), text, self.visit(node.test)
         return ast.Expr(on_machine("branches.fail", *values))
 
     def visit_Raise(self, node: ast.Raise) -> ast.stmt:
         made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
         known, kind = self.static(made) if made is not None else (False, None)
-        if not known or kind is not getattr(builtins, getattr(kind, "__name__", ""), None):
-            raise self.refuse(node, ast.unparse(node), "raise one of Python's own exceptions")
+        if not known or not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise self.refuse(
+                node,
+                ast.unparse(node),
+                "raise one of Python's own exceptions, or a class of exceptions",
+            )
         text = _text(node.exc.args[0]) if isinstance(node.exc, ast.Call) and node.exc.args else ""
-        values = ast.Constant(kind.__name__), ast.Constant(text), ast.Constant(False)
+        values = self.constant(kind, node), ast.Constant(text), ast.Constant(False)
         return ast.Expr(on_machine("branches.fail", *values))
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from benchmarks.microbenchmarks import microbenchmark, running
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, sha256
-from gemmlab.compiled.sass.compiling import assemble, machine_code
+from gemmlab.compiled.sass.compiling import machine_code
 from gemmlab.device import device
 from gemmlab.here import driver as asked
+from gemmlab.here.compilers import assemble
 from gemmlab.here.driver import GpuStatus
 from gemmlab.measure import microbenchmarks as results
 from gemmlab.measure.backends import sensors

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gemmlab.compiled.sass.compiling import assemble, disassemble, usage
+from gemmlab.compiled.sass.compiling import disassemble
 from gemmlab.compiled.sass.listing import (
     Address,
     Constant,
@@ -14,6 +14,7 @@ from gemmlab.compiled.sass.listing import (
     Register,
     parse,
 )
+from gemmlab.here.compilers import assemble, usage
 from gemmlab.here.driver import tool
 
 # Bits 105 to 125 of an instruction: the upper word's 41 to 61.

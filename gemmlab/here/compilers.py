@@ -1,0 +1,114 @@
+"""Numba compiles a kernel to PTX, and ptxas that to a cubin, for a GPU that need not be here."""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from gemmlab.device import Capability
+from gemmlab.here import numbas
+from gemmlab.here.driver import run
+
+# Instructions of one architecture alone, which have to be asked for: "sm_90a".
+SPECIFIC = ("wgmma.", "setmaxnreg.")
+
+
+class Usage(NamedTuple):
+    """ptxas says what a kernel takes: of a thread registers and local memory, of a block shared
+    [B].
+    """
+
+    registers: int
+    local_bytes: int
+    shared_bytes: int
+
+
+def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple[bytes, Usage]:
+    """Assemble a PTX text with one kernel: return the cubin, and what the kernel takes.
+
+    registers : at most, of a thread; None for as many as ptxas likes
+    Raises RuntimeError with the assembler's words where it refuses the text.
+    """
+    if any(name in ptx for name in SPECIFIC):  # as Numba targets a GPU that is there
+        ptx = re.sub(rf"(\.target {architecture})\b", r"\1a", ptx)
+        architecture += "a"
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx, "utf-8")
+        limit = [] if registers is None else ["-maxrregcount", str(registers)]
+        said = run("ptxas", "-v", "-arch", architecture, source, "-o", cubin, *limit)
+        return cubin.read_bytes(), usage(said.stderr + said.stdout)
+
+
+def usage(text: str) -> Usage:
+    """Read the `Usage` that `ptxas -v` prints.
+
+    >>> usage("ptxas info : 8 bytes stack frame, Used 24 registers, 256 bytes smem")
+    Usage(registers=24, local_bytes=8, shared_bytes=256)
+    """
+    patterns = r"Used (\d+) registers", r"(\d+) bytes stack frame", r"(\d+) bytes smem"
+    return Usage(*(int(found[1]) if (found := re.search(p, text)) else 0 for p in patterns))
+
+
+def ptx(function: Callable, signature: tuple, capability: Capability, **options: Any) -> str:
+    """Compile a kernel to PTX for a compute capability; neither such a GPU nor CUDA need be here.
+
+    signature : Numba's types; options : those of `numba.cuda.compile_ptx`
+    """
+    with numbas.own() as cuda, standing_in(capability):
+        return cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+
+
+@contextmanager
+def standing_in(capability: Capability) -> Iterator[None]:
+    """Let Numba find a GPU of a compute capability, and no need of NVRTC, while it compiles.
+
+    Numba has an option for the first of these alone, `FORCE_CUDA_CC`. Hence three attributes of its
+    modules have other values meanwhile, under the lock that all compiling takes: what other threads
+    compile is for the GPU that is there.
+    """
+    from numba.cuda import config, cuda_paths, dispatcher
+    from numba.cuda.core.compiler_lock import global_compiler_lock
+
+    stand_in = SimpleNamespace(compute_capability=capability)
+    replaced = (
+        # NVRTC, 90 MB to download, would say which capabilities there are, and compile nothing.
+        (config, "FORCE_CUDA_CC", capability),
+        (cuda_paths, "_get_nvrtc_path", lambda: SimpleNamespace(by="not looked for", info=None)),
+        # Device functions are compiled for the GPU that is there, whatever `cc` says.
+        (dispatcher, "get_current_device", lambda: stand_in),
+    )
+    with global_compiler_lock:
+        before = [getattr(module, name) for module, name, _ in replaced]
+        try:
+            for module, name, value in replaced:
+                setattr(module, name, value)
+            yield
+        finally:
+            for (module, name, _), value in zip(replaced, before, strict=True):
+                setattr(module, name, value)
+
+
+def llvm_and_ptx(
+    function: Callable, signature: Any, capability: Capability, device: bool = False,
+    **options: Any,
+) -> tuple[str, str]:  # fmt: skip
+    """Return what Numba makes of a kernel, or of a device function: LLVM's text, and PTX."""
+    with numbas.own(), standing_in(capability):
+        from numba.cuda import compiler
+
+        code, _ = compiler._compile_pyfunc_with_fixup(
+            function, signature, device=device, cc=capability, abi="numba", **options
+        )
+        return code.get_llvm_str(), code.get_asm_str(cc=capability)
+
+
+def disassembled(cubin: bytes) -> str:
+    """Return the instructions of a cubin, as nvdisasm writes them."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        return run("nvdisasm", "-c", file).stdout
