@@ -22,6 +22,7 @@ from gemmlab.device import device as device_called
 from gemmlab.here import numbas
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.barriers import check_resident, held_at_once, waits_for_grid
+from gemmlab.simt.machine import untaken
 from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Machine
@@ -242,8 +243,12 @@ def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Rep
         bound = partial(
             Machine.bound, function=kernel.function, source=kernel.source, values=values
         )
-        grain = _run(grain, launch, report, _at_once(kernel.function, launch), machine, bound)
+        taken: dict[int, int] = {}
+        grain = _run(
+            grain, launch, report, _at_once(kernel.function, launch), machine, bound, taken
+        )
     report.decide()
+    untaken.check(kernel.function, kernel.source, values, taken, machine, bound)
     if cache:
         report.launch.update(cache.finish())
     for argument in arguments:
@@ -258,6 +263,7 @@ def _run(
     at_once: int,
     machine: Callable[[np.ndarray], Machine],
     kernel: Callable[[Machine], Callable[[], None]],
+    taken: dict[int, int],
 ) -> Grain | None:
     """Run all blocks in batches of `at_once`, or in fibers of a `grain`, and print what they print.
 
@@ -272,6 +278,8 @@ def _run(
                         kernel(m)()
                 finally:
                     m.tally.settle()
+                for line, ways in m.branches.taken.items():
+                    taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
         else:
             held, holder = held_at_once(launch.threads, launch.shared_bytes, launch.gpu)

@@ -137,3 +137,35 @@ def test_shapes_that_callers_of_device_functions_write_out():
     assert out.tolist() == [4] * 4
     with pytest.raises(UnsupportedError, match="a shape with out"):
         simulate(made("part = cuda.shared.array(out, np.float32)"), 1, 4, np.ones(4), 4)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("if i < 0:\n    x[0] = x[0, 0]", r"2 indices here[\s\S]*x\[0\] = x\[0, 0\]"),
+        ("if i < 99:\n    out[i] = 1\nelse:\n    out[i] = x[0.5]", "use integers"),
+        ("if i < 0:\n    for k in range(x.size):\n        out[i] = x + k", "x is no number"),
+        ("if i < 0:\n    return\nif i > 99:\n    cuda.atomic.inc(x, 0, 1)", "takes no float64"),
+        ("if i < 0:\n    while out[0] > 1:\n        out[i] = x[i] << 2", "LShift of float64"),
+    ],
+)
+def test_types_are_wrong_where_no_thread_went(body, said):
+    x, out = np.ones(32), np.zeros(32)
+    with pytest.raises((TypeError, IndexError), match=said):
+        simulate(made(body), 1, 32, x, out)
+    assert not out.any()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.ndim == 2:\n    out[i] = x[i, 0]\nelse:\n    out[i] = x[i]",
+        "if FLAG:\n    out[i] = x[i, 0]\nelse:\n    out[i] = x[i]",
+        "if i < 0:\n    t = x[i]\n    while t > 0:\n        t -= 1\n    out[i] = t\nelse:\n    out[i] = 1",
+        "if i < 0:\n    cuda.atomic.add(out, 0, x[i + 99])\n    raise ValueError('no')\nout[i] = 1",
+    ],
+)
+def test_branches_that_no_thread_took_and_that_numba_compiles(body):
+    x, out = np.ones(32), np.zeros(32)
+    simulate(made(body, FLAG=False), 1, 32, x, out)
+    assert out.all()

@@ -107,8 +107,8 @@ def converted(
             return tuple(map(_convert, signature, args))
     known = " or ".join(f"({', '.join(map(str, s))})" for s in signatures)
     raise TypeError(
-        f"No matching definition: {name} takes {known}, as its signature says, not ({', '.join(map(str, given))}); "
-        "convert the arrays, or leave the signature out"
+        f"No matching definition: {name} takes {known}, as its signature says, not "
+        f"({', '.join(map(str, given))}); convert the arrays, or leave the signature out"
     )
 
 

@@ -268,6 +268,7 @@ class Loops:
         self.open: list[Loop] = []
         self.wait: Callable[[Spin], None] = spins
         self.first, self.patience = FIRST, PATIENCE
+        self.all_ways = False  # as of `Branches`
 
     def await_(
         self, line: int, mask: Mask, condition: Callable[[], bool], words: Callable[[], str]
@@ -293,7 +294,11 @@ class Loops:
     def while_(self, test: Any, line: int) -> bool:
         """Say whether any lane begins another iteration."""
         loop = self._step(line)
-        self.masks[-1] = both(self.masks[-1], truth(test))
+        holds = truth(test)
+        if self.all_ways and loop.turns == 1 and holds is not False:
+            self.masks.append(False)
+            return True
+        self.masks[-1] = both(self.masks[-1], holds)
         if self.masks[-1] is False:
             return False
         if loop.turns >= loop.look:
@@ -328,6 +333,9 @@ class Loops:
 
     def iterate(self, values: Any, line: int) -> Iterator[Any]:
         """The values of the variable of a `for` loop, one iteration after the other."""
+        if self.all_ways:
+            yield from self._once(values, line)
+            return
         if not isinstance(values, Range):
             for value in self._items(values, line):
                 if self.masks[-1] is False:
@@ -357,6 +365,20 @@ class Loops:
             self.masks.append(self.masks[-1])
             yield value
             value = value + step
+
+    def _once(self, values: Any, line: int) -> Iterator[Any]:
+        """One value of a loop's variable, of its type."""
+        if isinstance(values, Range):
+            found = iter([np.int64(0)])
+        elif isinstance(values, Array):
+            found = iter([self.memory.load(values, np.int64(0), line)])
+        else:
+            found = self._items(values, line)
+        for value in found:
+            self.masks.append(False)
+            yield value
+            if not isinstance(values, tuple):
+                return
 
     def _items(self, values: Any, line: int) -> Iterator[Any]:
         """Return the items of a tuple, an array, `enumerate` or `zip`."""

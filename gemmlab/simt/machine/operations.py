@@ -105,34 +105,58 @@ def _not_compared(a: Any, b: Any) -> TypeError:
     )
 
 
+ENTERED, LEFT, BOTH = 1, 2, 3  # ways of an `if` that lanes went
+
+
 class Branches:
     """A rewritten kernel calls these methods for `if`, `and`, `or` and conditional expressions.
 
     others : for each open `if`, the lanes of its `else`
+    taken : by line, whether any lane entered the body of an `if`, and whether any did not
+    all_ways : whether every way is entered, by no lane, for its types alone (`machine.untaken`)
     """
 
     def __init__(self, masks: Masks, tally: Tally) -> None:
         self.masks, self.tally = masks, tally
         self.others: list[Mask] = []
+        self.taken: dict[int, int] = {}
+        self.all_ways = False
+        self.pruned: list[bool | None] = []  # tests that the compiler knows, while all are entered
 
-    def if_(self, test: Any, line: int) -> bool:
-        """Enter the body of an `if`; returns whether any lane does."""
+    def if_(self, test: Any, line: int, fixed: bool = False) -> bool:
+        """Enter the body of an `if`; returns whether any lane does.
+
+        fixed : whether the compiler knows the test
+        """
         self.tally.tick(line, "inst_control")
-        parent = self.masks[-1]
-        then = both(parent, truth(test))
+        parent, holds = self.masks[-1], truth(test)
+        if fixed and self.all_ways:
+            holds = bool(holds)
+        then = both(parent, holds)
+        other = without(parent, then)
         self.masks.append(then)
-        self.others.append(without(parent, then))
+        self.others.append(other)
+        if self.all_ways:
+            self.pruned.append(holds if isinstance(holds, bool) else None)
+            return holds is not False
+        ways = self.taken.get(line, 0)
+        if ways != BOTH:
+            self.taken[line] = ways | (then is not False) * ENTERED | (other is not False) * LEFT
         return then is not False
 
     def else_(self) -> bool:
         """Enter its `else`; returns whether any lane does."""
         self.masks[-1] = self.others[-1]
+        if self.all_ways:
+            return self.pruned[-1] is not True
         return self.masks[-1] is not False
 
     def end_if(self) -> None:
         """Leave the `if`: the lanes of both branches run again."""
         self.masks.pop()
         self.others.pop()
+        if self.all_ways:
+            self.pruned.pop()
 
     def anybody(self) -> bool:
         """Say whether any lane goes on here, behind a statement that lanes may have left.
@@ -140,7 +164,11 @@ class Branches:
         A device function that nobody calls goes on, because its value has a type.
         """
         depth = self.tally.calls.frames[-1].depth
-        return self.masks[-1] is not False or (depth > 0 and self.masks[depth - 1] is False)
+        return (
+            self.masks[-1] is not False
+            or self.all_ways
+            or (depth > 0 and self.masks[depth - 1] is False)
+        )
 
     def and_(self, first: Any, second: Callable) -> Any:
         """Return the value of `first and second`; `second` is evaluated where `first` is true."""

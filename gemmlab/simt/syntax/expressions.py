@@ -153,6 +153,13 @@ class Constants(ast.NodeTransformer):
         named = ast.Constant(node.id), ast.Constant(node.lineno)
         return on_machine(f"variables.read{'' if inside else '_outer'}", node, *named)
 
+    def is_fixed(self, test: ast.expr) -> bool:
+        """Say whether a test is of values outside of the kernel and of numbers alone."""
+        parts = list(ast.walk(test))
+        computed = any(isinstance(part, (ast.Call, ast.Subscript)) for part in parts)
+        names = [part for part in parts if isinstance(part, ast.Name)]
+        return not computed and all(name.id not in self.locals for name in names)
+
     def is_unsure(self, node: ast.Name) -> bool:
         """Say whether a lane may read a variable that it has not assigned."""
         return (node.lineno, node.col_offset) in self.unsure.reads

@@ -112,7 +112,9 @@ class Statements(Expressions):
         ]
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        test = on_machine("branches.if_", self.visit(node.test), ast.Constant(node.lineno))
+        fixed = [ast.Constant(True)] if self.is_fixed(node.test) else []  # Numba prunes by it
+        line = ast.Constant(node.lineno)
+        test = on_machine("branches.if_", self.visit(node.test), line, *fixed)
         ways = self.block(node.body), self.block(node.orelse)
         after: list[ast.stmt] = [ast.Expr(on_machine("branches.end_if"))]
         if node in self.left_out.together:
