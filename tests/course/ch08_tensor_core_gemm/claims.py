@@ -53,8 +53,11 @@ def claims(c: Claims) -> None:
     c.holds("bring {} bytes each", GPU.shared_bytes_per_cycle_per_sm)
     c.at("fed-read")
     c.given("PTX ISA, wgmma", "four warps")
-    c.holds("finishes two in {} cycles, not three: {} % of", 2 * LOOP.each / LOOP.warps,
+    c.holds("finishes two in {} cycles, not three, and it did so at {} GHz (recorded): {} % of",
+            2 * LOOP.each / LOOP.warps, LOOP.clock_hz / 1e9,
             100 * share / (GPU.peak_of("float16") / 1e12))  # fmt: skip
+    c.given("the figure's bars", "the third bar")
+    c.given("the guess's word", "not three,")
     c.given("the article that is linked", "63 % on an H800, and more than 95 %")
     c.at("direct")
     c.given("a step of mma", "step of 16 along k")
@@ -70,6 +73,9 @@ def claims(c: Claims) -> None:
     c.at("direct-read")
     c.holds("These {} sectors keep the pipe busy for {} cycles",
             each(DIRECT, "global_load_sectors"), about(pipe(DIRECT), 0.01))  # fmt: skip
+    c.given("the loads of fragments, as the kernel's text has them", "8 loads of 8 sectors",
+            "4 loads of 4:", "eight `mma`.)")  # fmt: skip
+    c.holds("together {}, for", 8 * each(DIRECT, "global_load_sectors"))
     assert LOOP.each / LOOP.warps - 1.5 < 0.01
     wm, wn = DIRECT.default.warp
     assert wm * wn / (16 * 8) == 8
@@ -78,6 +84,9 @@ def claims(c: Claims) -> None:
     c.given("a step of mma", "steps of 16 along k", "computes: 16×8")
     c.at("nested-read")
     c.given("a name", "RTX 2060")
+    c.given(
+        "PTX ISA, ldmatrix and mma", "four words back", "has two", "of 4, 2 and 4,", "the 4 new"
+    )
     c.at("reuse")
     c.holds("takes {} wavefronts for each `mma`", reused(32, 32))
     c.at("reuse-look")
@@ -86,6 +95,7 @@ def claims(c: Claims) -> None:
     c.holds("{} of a lane's {} registers", about(64 * 64 / 32 / GPU.registers_per_thread),
             GPU.registers_per_thread)  # fmt: skip
     c.given("16 bytes of float16", "eight neighbours")
+    c.given("a step of mma", "slices of 16")
     c.at("shared-read")
     to_do = [predict(BIG, GPU, kernel).times["l1"] for kernel in (DIRECT, SHARED)]
     c.holds("than {} as much to do", under(to_do[1] / to_do[0]))
@@ -97,6 +107,12 @@ def claims(c: Claims) -> None:
     c.given("the figure's case", "two rows")
     c.at("swizzle")
     c.given("a piece of padding", "eight unused elements")
+    c.given("the rung's tiles", "have 32 elements", "of B have 128")
+    c.tested("test_conflicts_of_the_default_tiles", "four of the eight rows", "all eight do",
+             "For 16 `mma`", "loads 16 matrices", "in 4 wavefronts each", "8 of B in 8:",
+             "the 8 wavefronts")  # fmt: skip
+    c.at("swizzle-look")
+    c.given("rows to look at", "row 0 with row 1", "from row 0 to row 4")
     c.at("swizzle-read")
     c.given("any two", "no two pieces", "twice gives the piece back")
     c.given("a bit", "that is 1 flips")
@@ -121,6 +137,9 @@ def claims(c: Claims) -> None:
     c.holds("than {} of their wavefronts", under(loads[0] / loads[1]))
     c.at("copies-read")
     c.given("in and out of registers", "twice before")
+    c.tested("test_larger_tiles", "1.31 cycles", "take 0.5 and", "of B 0.25", "both tiles 0.5",
+             "the last 0.06", "twice as much as B")  # fmt: skip
+    c.given("a row of 32 float16, a cycle of L1", "have 64 bytes", "one of 128.")
     wider = Tiling(block=(256, 128, 32), warp=(64, 64), thread=(8, 16))
     c.holds("above {} TFLOP/s", over(predict(BIG, GPU, SWIZZLED, wider).flops_per_second / 1e12))
     own = SWIZZLED.default
@@ -134,10 +153,11 @@ def claims(c: Claims) -> None:
     c.at("waits-text")
     c.holds("busy for {} cycles", facts("h200").tensor_interval)
     c.given("the answers below", "two lines")
+    c.given("some seconds", "half a minute")
     c.at("waits-answers")
     c.tested("test_what_the_rungs_wait_for", "a third of the time", "a tenth", "two lines",
-             "half of all slots", "two thirds of its slots", "half as many slots",
-             "half of the time")  # fmt: skip
+             "half of all slots", "two thirds of its slots", "a third as many slots",
+             "11 % of 1,339", "20 % of 2,295", "half of the time")  # fmt: skip
     c.at("formats-text")
     c.given("the formats", "16 bits")
     c.at("formats-read")

@@ -27,8 +27,9 @@ def claims(c: Claims) -> None:
     c.holds("of {} times the rate", rate["float16"] / rate["float32"])
     c.at("question")
     c.holds("that is {} of a step", about(slow.idle_share, 0.06))
-    c.holds("is nearly {}, and units of {} times the rate", about(ours.idle_share, 0.06),
-            rate["float16"] / rate["float32"])  # fmt: skip
+    c.holds("nearly {} (of 32)", about(ours.idle_share, 0.06))
+    c.holds("units of {} times the rate", rate["float16"] / rate["float32"])
+    c.given("steps of the two rungs", "(16 of", "(of 32)")
     loops = [96 // k.default.block[2] * (s.idle + s.multiply)
              for k, s in ((kernels.warp_tiled, slow), (SWIZZLED, ours))]  # fmt: skip
     c.holds("less than {} times as fast", under(loops[0] / loops[1], 1.25))
@@ -78,10 +79,15 @@ def claims(c: Claims) -> None:
     c.asserted("three stages")
     c.tested("test_two_numbers_from_two_records_tell_the_third", "nearly three tenths")
     c.given("copy and product", "two numbers", "two products", "Two records", "two stages")
+    c.at("who-read")
+    c.tested("test_copies_go_through_the_pipe_that_hands_out_operands", "take 128 of them",
+             "half a wavefront", "of B take 64;", "stores take 128.")  # fmt: skip
     c.at("explorer-look")
     best = chapter.launch_seconds(RING, GPU, chapter.ringed(4), HALF)
     c.holds("nearly {} as long", about(seconds(RING, HALF, chapter.ringed(4)) / best, 0.1))
     c.holds("too; {} SMs", GPU.sms)
+    c.tested("test_copies_go_through_the_pipe_that_hands_out_operands",
+             "192 + 128 + 384 = 704 cycles, 1.83 times those 384.")  # fmt: skip
     c.given("copy and product", "two numbers")
     c.given("some seconds", "half a minute")
     c.given("the explorer's stages", "two stages", "and with three", "two and four")
@@ -101,13 +107,16 @@ def claims(c: Claims) -> None:
     c.at("gain-read")
     runs = [records.find(k, BIG) for k in (kernels.warp_tiled, kernels.pipelined)]
     assert [run.tiling.block[:2] for run in runs] == [(128, 128), (128, 256)]
+    c.tested("test_what_copies_ahead_do_to_the_slots", "a fifth is left, 3 %")
     c.holds("it gains {} %", 100 * (runs[0].seconds / runs[1].seconds - 1))
     c.given("PTX ISA, cp.async", "16 bytes")
     c.at("mbarrier")
     c.given("PTX ISA, mbarrier", "0 for the first, 1 for the second, 0 for the third")
+    c.given("a row", "from row 0")
     c.holds("({} warps, the unit", WARPGROUP / 32)
     c.at("roles")
     c.given("PTX ISA, mbarrier", "parity 0", "parity 1")
+    c.given("a warpgroup", "four warps")
     c.at("specialised-read")
     c.given("a ring of three", "two tiles")
     c.at("break-answers")
@@ -128,7 +137,8 @@ def claims(c: Claims) -> None:
     found = stages_over_time("warp_specialised")
     c.holds("more than {} cycles. In", over(found.turns[0].full - found.turns[0].asked))
     c.holds("In the first {} steps", 512 / bk)
-    c.holds("the {} KiB of a stage", 2 * bk * (bm + bn) / 1024)
+    c.given("the ring", "first four stages")
+    c.holds("delivers {} KiB", 2 * bk * (bm + bn) / 1024)
     c.tested("test_who_waits_for_whom", "some 870 cycles", "take 1,160 cycles",
              "more than 4,000 cycles", "Four products")  # fmt: skip
     c.holds("products take {}:", 2 * bm * bn * bk / rate["float16"])
@@ -138,5 +148,6 @@ def claims(c: Claims) -> None:
     c.at("clock-read")
     gained = seconds(SWIZZLED, HALF) / seconds(RING, HALF)
     c.holds("nearly {} the speed", about(gained, 0.15))
+    c.tested("test_copies_go_through_the_pipe_that_hands_out_operands", "704 cycles of each step")
     c.at("recap")
     c.given("a ring of two", "two stages")

@@ -15,6 +15,7 @@ from gemmlab import Gemm, device, kernels, predict, records
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.steps import steps
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
+from gemmlab.compiled.sm.facts import facts
 from gemmlab.course.ch09_software_pipelining import q1_copies_ahead as copies_ahead
 from gemmlab.course.judging import timed
 from gemmlab.explorers.stage_timeline import found as stages_over_time

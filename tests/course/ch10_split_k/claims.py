@@ -93,7 +93,7 @@ def claims(c: Claims) -> None:
     at_5 = cut(TALL, 5)
     c.holds("{} blocks are {} and {}.", at_5.tiles, GPU.sms, at_5.tail)
     idle = GPU.sms - at_5.tail
-    c.holds("leaves {} SMs idle: {} % of the picture", idle, 100 * idle / (2 * GPU.sms))
+    c.holds("leaves {} SMs idle: {} % of all SMs", idle, 100 * idle / (2 * GPU.sms))
     c.holds("About {}.", max(s for s in range(1, 40) if sectors(s) < 2 * sectors(1)))
     c.holds("One part moves {} sectors; each part more stores {} of sums", sectors(1),
             (sectors(2) - sectors(1)) / 2)  # fmt: skip
