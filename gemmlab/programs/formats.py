@@ -6,7 +6,7 @@ from dataclasses import asdict
 from html import escape
 from typing import Any, NamedTuple
 
-from gemmlab import device as load_device
+from gemmlab.device import device as load_device
 from gemmlab.model.counters import OPS
 from gemmlab.programs.running import Outcome, Row
 from gemmlab.simt import Hazard

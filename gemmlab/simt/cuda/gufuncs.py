@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.simt.cuda.arrays import DeviceArray, as_cuda_array, device_array, is_cuda_array
-from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, evaluated
+from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel
+from gemmlab.simt.cuda.signatures import declared, evaluated
 from gemmlab.simt.cuda.vectorizers import made, plain, signatures_of
 from gemmlab.simt.numbers.values import several
 

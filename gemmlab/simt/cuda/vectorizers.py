@@ -14,7 +14,8 @@ import numpy as np
 
 from gemmlab.simt.cuda import names as cuda
 from gemmlab.simt.cuda.arrays import as_cuda_array, device_array, is_cuda_array, to_device
-from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, evaluated, jit
+from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, jit
+from gemmlab.simt.cuda.signatures import declared, evaluated
 
 __all__ = ["Reduce", "reduce", "vectorize"]
 
