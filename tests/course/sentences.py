@@ -52,7 +52,7 @@ _POWER = r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+|\^\{-?\d+\}|\^\d+"
 _AFTER_A_PART = "of|the|as|a|an|its|that|more|less|wave|too|after"
 NUMBER = re.compile(
     rf"(?<![\w.,^_])(?<![A-Za-z)]/)(?P<digits>{_DIGITS})(?P<power>{_POWER})?(?!\w)|(?<![\w-])(?:"
-    rf"(?:an?\s+)?(?P<share>{_PARTS})(?=\s+(?:{_AFTER_A_PART})\b|[.,])|(?P<twice>twice|thrice)|"
+    rf"(?:an?\s+)?(?P<share>{_PARTS})(?=\s+\(?(?:{_AFTER_A_PART})\b|[.,])|(?P<twice>twice|thrice)|"
     rf"(?P<word>{_WORDS})(?=\s+(?:as|(?:[\w×-]+\s+)?(?:{'|'.join(UNITS)}))\b))(?![\w-])",
     re.IGNORECASE,
 )

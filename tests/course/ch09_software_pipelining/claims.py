@@ -27,7 +27,7 @@ def claims(c: Claims) -> None:
     c.holds("of {} times the rate", rate["float16"] / rate["float32"])
     c.at("question")
     c.holds("that is {} of a step", about(slow.idle_share, 0.06))
-    c.holds("nearly {} (of 32)", about(ours.idle_share, 0.06))
+    c.holds("Tensor Cores nearly {}", about(ours.idle_share, 0.06))
     c.holds("units of {} times the rate", rate["float16"] / rate["float32"])
     c.given("steps of the two rungs", "(16 of", "(of 32)")
     loops = [96 // k.default.block[2] * (s.idle + s.multiply)
