@@ -10,6 +10,7 @@ from numpy import float32, uint32
 
 from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt import cuda
@@ -56,16 +57,19 @@ def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, values; then whose result it is."""
     kernel = trial.Kernel(answer, ["A", "B", "C"])
     anew = 16 * int(np.random.default_rng().integers(24, 40))  # far longer than all others
+    launches = []
     for k in (*CASES, anew):
         rng = np.random.default_rng(None if k == anew else k)
         values = one_warp.ANEW if k == anew else one_warp.USUAL
         a = rng.choice(values, (16, k)).astype(np.float16)
         b = rng.choice(values, (k, 8)).astype(np.float16)
-        c, other = (np.full((16, 8), was, np.float32) for was in (np.nan, WAS))
-        case = f"A is 16×{k}, B is {k}×8, one warp"
-        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+        launch = Launch((), (1,), (32,), (a, b, np.full((16, 8), np.nan, np.float32)))
+        launches.append((f"A is 16×{k}, B is {k}×8, one warp", launch))
+    reports = trial.tried(answer, kernel.parameters, launches)
+    for k, (case, launch), report in zip((*CASES, anew), launches, reports, strict=False):
         if isinstance(report, Finding):
             return report
+        a, b, c = launch.arguments
         found = trial.hazard(report, case)
         if found:
             return replace(found, diagnosis=_of_hazard(found))
@@ -74,6 +78,7 @@ def judge(answer: Any) -> Finding:
             nearly = one_warp.rounded(a, b, c)
             return replace(found, diagnosis=nearly) if nearly else found.anew
         if found:
+            other = np.full((16, 8), WAS, np.float32)
             if np.isnan(c).any():
                 trial.launch(kernel, (1,), (32,), case, a, b, other)
             return replace(found, diagnosis=_why(a, b, c, other))

@@ -10,6 +10,8 @@ import ast
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from gemmlab.simt.syntax.nodes import children
+
 Place = tuple[int, int]  # line and column of a name
 Sure = frozenset[str] | None  # names; None where no lane goes on
 
@@ -133,7 +135,7 @@ def _own(node: ast.AST) -> list[ast.AST]:
     """Return a node and its parts, without what stands in functions that it defines."""
     parts, left = [node], [node]
     while left:
-        for child in ast.iter_child_nodes(left.pop()):
+        for child in children(left.pop()):
             parts.append(child)
             if not isinstance(child, (ast.FunctionDef, ast.Lambda)):
                 left.append(child)

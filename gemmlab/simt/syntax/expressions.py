@@ -127,10 +127,12 @@ class Constants(ast.NodeTransformer):
     def static(self, node: ast.expr) -> tuple[bool, Any]:
         """Return the value of a global name, or of an attribute of a module, without running it."""
         if isinstance(node, ast.Name) and node.id not in self.locals:
-            if node.id not in self.scope:
+            try:
+                value = self.scope[node.id]
+            except KeyError:
                 text = f"name {node.id!r} is not defined\n  {self.source.place(node.lineno)}"
-                raise located(NameError(text), self.source, node.lineno)
-            return True, self._asked(node, self.scope[node.id])
+                raise located(NameError(text), self.source, node.lineno) from None
+            return True, self._asked(node, value)
         if isinstance(node, ast.Attribute):
             known, owner = self.static(node.value)
             if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):
