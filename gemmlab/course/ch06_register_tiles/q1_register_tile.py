@@ -90,7 +90,7 @@ def build_thread_tile(T):
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, then the shared loads of the largest."""
-    trials = kernels_on_trial.judge(answer, CASES, tiling, anew=matrices.beyond(CASES))
+    trials = kernels_on_trial.judge(answer, CASES, tiling, anew=matrices.beyond(CASES, steps=26))
     if isinstance(trials, Finding):
         return trials
     last = trials[-1]

@@ -89,7 +89,7 @@ def build_fours(T):
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, then who moves how much in the largest, and how."""
-    trials = kernels_on_trial.judge(answer, CASES, tiling, anew=matrices.beyond(CASES))
+    trials = kernels_on_trial.judge(answer, CASES, tiling, anew=matrices.beyond(CASES, steps=26))
     if isinstance(trials, Finding):
         misaligned = trials.details.get("kind") == "misaligned"
         return replace(trials, diagnosis="misaligned") if misaligned else trials

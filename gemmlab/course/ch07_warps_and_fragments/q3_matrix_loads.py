@@ -75,7 +75,7 @@ def _left(a: np.ndarray) -> np.ndarray:
     return np.repeat(a.reshape(16, -1, 2, 8)[:, :, :1], 2, axis=2).reshape(a.shape)
 
 
-ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why, long=512)
+ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why, long=256)
 
 
 EXAMPLE = one_warp.example(16, 8, 1024)

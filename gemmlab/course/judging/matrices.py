@@ -106,8 +106,8 @@ def drawn_anew(cases: Sequence[Case]) -> Case:
     return Case(problem, last.tile, seed=int(rng.integers(1 << 30)), anew=True)
 
 
-def beyond(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """Cases drawn anew, each of which goes beyond all others: in m, in n, in steps, in the tile.
+def beyond(cases: Sequence[Case], steps: int = STEPS) -> tuple[Case, ...]:
+    """Cases drawn anew, each of which goes beyond all others: in m and in steps, in n and the tile.
 
     Small tiles and few of them keep these cheap. Where k is one tile at most, it is one here.
     """
@@ -122,16 +122,17 @@ def beyond(cases: Sequence[Case]) -> tuple[Case, ...]:
         problem = Gemm(m, n, k, factor, factor - 1, layout=cases[-1].problem.layout)
         return Case(problem, tile, large=True, seed=int(rng.integers(1 << 30)), anew=True)
 
-    tall, wide, steps = (
-        int(x) for x in rng.integers([FAR, FAR, STEPS], [2 * FAR, 2 * FAR, STEPS + 5])
-    )
-    k = small if short_sums else small + 1
-    found = drawn(tall, small + 1, k, small, 2.5), drawn(small + 1, wide, k, small, 1.5)
+    tall, wide, more = (int(x) for x in rng.integers([FAR, FAR, 0], [2 * FAR, 2 * FAR, 5]))
     if short_sums:
+        found = drawn(tall, small + 1, small, small, 2.5), drawn(small + 1, wide, small, small, 1.5)
         return drawn_anew(cases), *found
     larger = min(2 * largest, max(largest, LARGEST_TILE))
-    block = drawn(larger // 2, larger // 2 + 1, larger + 1, larger, 3.5)
-    return drawn_anew(cases), *found, drawn(small, small, steps * small, small, 0.5), block
+    long = (steps + more) * small
+    found = (
+        drawn(tall, small + 1, long, small, 0.5),
+        drawn(larger + 1, wide, larger + 1, larger, 1.5),
+    )
+    return drawn_anew(cases), *found
 
 
 # The result that a mistake gives: (case, A, B, C) -> an array, None where it is undefined.
