@@ -14,7 +14,8 @@ import numpy as np
 
 from gemmlab.simt.cuda import names as cuda
 from gemmlab.simt.cuda.arrays import as_cuda_array, device_array, is_cuda_array, to_device
-from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, declared, evaluated, jit
+from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, jit
+from gemmlab.simt.cuda.signatures import declared, evaluated
 
 __all__ = ["Reduce", "reduce", "vectorize"]
 
@@ -80,6 +81,7 @@ class Vectorized:
         self.kernel.forall(result.size, stream=stream)(*flat, result)
         result = result.reshape(shape)
         if out is not None:
+            out = as_cuda_array(out) if is_cuda_array(out) else out
             if out.shape != shape or out.dtype != of_result:
                 raise TypeError(
                     f"out is {out.dtype} of shape {out.shape}; {self.__name__} gives {of_result} "

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -146,6 +147,7 @@ def _root(node: ast.expr) -> str:
 
 def read_source(function: Callable) -> Source:
     """Parse a kernel; UnsupportedError where it has no source or is not a plain function."""
+    _keep_command(function)
     try:
         lines, first = inspect.getsourcelines(function)
         file = inspect.getsourcefile(function) or "<unknown>"
@@ -167,6 +169,14 @@ def read_source(function: Callable) -> Source:
         tree = _lambda(function, file)
         lines = lines[: tree.body[0].end_lineno - first + 1]
     return Source(tree, file, first, tuple(line.rstrip("\n") for line in lines))
+
+
+def _keep_command(function: Callable) -> None:
+    """Keep the text of `python -c TEXT`, so that the source of what it defines is found."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    if file == "<string>" and file not in linecache.cache and "-c" in sys.orig_argv[:-1]:
+        text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+        linecache.cache[file] = len(text), None, text.splitlines(True), file
 
 
 def _lambda(function: Callable, file: str) -> ast.FunctionDef:
