@@ -13,7 +13,8 @@ EXAMPLES = {
     ("test_cpu_gpu_compat", "test_ex_cpu_gpu_compat"): (RIGHT, ""),
     ("test_globals", "test_ex_globals_constant_capture"): (
         RIGHT,
-        "numbers and arrays of the enclosing scope are those of the first launch",
+        "numbers and arrays of the enclosing scope are those of the first launch, or of the "
+        "moment when a signature is given",
     ),
     ("test_globals", "test_ex_globals_device_array_capture"): (RIGHT, ""),
     ("test_montecarlo", "test_ex_montecarlo"): (RIGHT, "Numba's random numbers"),

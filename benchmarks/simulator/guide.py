@@ -23,7 +23,7 @@ from benchmarks.samples.numba_examples import EXAMPLES, LEFT_OUT
 from benchmarks.samples.realistic import BENIGN, CASES, is_right, simulated
 from benchmarks.samples.wrong_kernels import FILES, MAX_STEPS, findings, load
 from benchmarks.simulator import numba_simulator as numbas
-from benchmarks.simulator import speed
+from benchmarks.simulator import numba_tests, speed
 from benchmarks.simulator.work import WORKS
 from gemmlab.simt import Hazard
 from gemmlab.simt.syntax.names import INTRINSICS
@@ -212,6 +212,46 @@ def has(module: kernelapi.FakeCUDAModule, path: str) -> bool:
     return hasattr(owner, name) or name in vars(module)
 
 
+# ------------------------------------------------------------------------ numba-cuda's own tests
+
+
+def numbas_tests() -> str:
+    """What comes out of numba-cuda's own tests, by what they are about."""
+    found = numba_tests.counts()
+    rows, whole = [], Counter()
+    for name in numba_tests.COUNTED:
+        rows.append([name, *_test_cells(found[name])])
+        whole += found[name]
+    rows.append(["**these**", *(f"**{cell}**" for cell in _test_cells(whole))])
+    for name in (numba_tests.COMPILER, numba_tests.LINKED, numba_tests.DRIVER):
+        rows.append([f"not counted: {name}", *_test_cells(found[name])])
+    header = ["tests of numba-cuda", "number", "passed", "refused", "failed", "left out", "share"]
+    return table(header, rows)
+
+
+def _test_cells(counts: Counter) -> list[object]:
+    outcomes = [counts[name] for name in ("tests", "passed", "refused", "failed", "left out")]
+    return [*outcomes, f"{counts['passed'] / counts['tests']:.0%}"]
+
+
+def reasons_table() -> str:
+    """Why tests that count did not pass."""
+    rows = [[reason, count] for reason, count in numba_tests.reasons().most_common()]
+    return table(["why one of these does not pass", "tests"], rows)
+
+
+def tests_origin() -> str:
+    """Where the outcomes come from, and how many right tests have a hazard."""
+    results = numba_tests.recorded().values()
+    first = next(iter(results)).origin
+    suspicious = sum(len(result.measured.get("hazards", {})) for result in results)
+    return (
+        f"Tests of numba-cuda {first['numba_cuda']}, Python {first['python']}, NumPy "
+        f"{first['numpy']}, {first['date'][:10]}. In {suspicious} tests that pass, the simulated "
+        "GPU reports a hazard beside."
+    )
+
+
 # ----------------------------------------------------------------------------- side by side
 
 
@@ -314,6 +354,9 @@ TABLES = {
     "hook": hook,
     "silent": silent,
     "intrinsics": intrinsics,
+    "numba-tests": numbas_tests,
+    "numba-tests-reasons": reasons_table,
+    "numba-tests-origin": tests_origin,
     "simulators-origin": origin,
     "speed": speed_table,
     "speed-origin": speed_origin,

@@ -1,31 +1,132 @@
-"""Run the tests of numba-cuda itself on the simulated GPU.
+"""The tests of numba-cuda itself run on the simulated GPU, from the package that is installed.
 
-python -m benchmarks.simulator.numba_tests [--again] [MODULE ...]
+    python -m benchmarks.simulator.numba_tests [MODULE ...]
+
+Each module runs in a process of its own, for at most `SECONDS`, with the simulated GPU under the
+name `numba.cuda`; what the tests need of Numba's own besides, its types, its typing and its test
+classes, they get. Nothing is left out for being hard on a simulator, as Numba's own leaves out.
+What came out is kept in `recorded/numba_tests.json`: of each test that does not pass the reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
 import importlib
 import importlib.machinery
 import io
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
 import types
 import unittest
 import warnings
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-SECONDS = 120  # of a module
+from benchmarks.hardware.check import Result
+from benchmarks.hardware.store import read, write
+
+RECORDED = Path(__file__).parent / "recorded" / "numba_tests"
+SECONDS = 240  # of a module
+AT_ONCE = 2
 FOLDERS = ("core", "cudadrv", "cudapy", "doc_examples", "nocuda", "nrt")
+
+KERNELS, HOST, EXAMPLES = "kernels and their functions", "arrays, streams, devices", "the manual"
+COMPILER = "Numba's compiler: its steps, types, listings and cache"
+LINKED = "code of other languages, and what links it"
+DRIVER = "the driver: contexts, allocation, other processes and GPUs"
+COUNTED = (KERNELS, HOST, EXAMPLES)  # what needs no hardware, and is about what a GPU does
+OF = {
+    **dict.fromkeys(
+        "analysis byteflow caching compiler copy_propagate debug debuginfo debuginfo_types "  # noqa: SIM905
+        "extending extending_types fastmath flow_control inline inspect ir ir_utils "
+        "launch_config_sensitive libdevice lineinfo optimization overload tracing typeconv "
+        "typeinfer warning gufunc_scheduling bfloat16 bfloat16_bindings fp8_bindings "
+        "make_function_to_jit_function serialize itanium_mangler cache_version dummyarray "
+        "function_resolution import library_lookup nvvm nvvm_driver".split(),
+        COMPILER,
+    ),
+    **dict.fromkeys(
+        "inline_ptx linker linkable_code module_callbacks nvjitlink nvrtc cffi ffi "  # noqa: SIM905
+        "cpointer".split(),
+        LINKED,
+    ),
+    **dict.fromkeys(
+        "context_stack cuda_driver cuda_memory deallocations emm_plugins host_alloc init "  # noqa: SIM905
+        "managed_alloc reset_device runtime ipc multigpu cupy_bfloat16_interop nrt "
+        "nrt_refct".split(),
+        DRIVER,
+    ),
+}
+# Why a test does not pass -> what its error says. The first that is found holds.
+REASONS = {
+    "refused: code of another language": r"another language|NVRTC|libnvrtc",
+    "refused: text, dates, bfloat16": r"has dtype (date|timedelta|\\||<U)|bfloat16|ml_dtypes",
+    "refused: what has no simulated counterpart": r"UnsupportedError|not (a )?part of the sim",
+    "needs a package that is missing": r"^(Skipped|SkipTest)|could not import|requires",
+    "asks the driver, or Numba's own insides": r"no attribute|cannot import|No module|not imported"
+    r"|CudaSupportError|DynamicLib",
+    "asks for the words of an error or a warning": r"not found in|not match|DID NOT WARN"
+    r"|not triggered|Regex",
+    "asks for an error that is not raised": r"not raised|unexpected success",
+    "looks at compiled code": r"object\(\) takes no|inspect_",
+    "a value that differs": r"AssertionError|Not equal",
+}
+OTHER = "another error"
+
+
+def recorded() -> dict[str, Result]:
+    """What was recorded, by module: how many tests passed, and why others did not."""
+    return read(RECORDED)
+
+
+def group(module: str) -> str:
+    """The group of a module of tests, such as "cudapy.test_atomics"."""
+    folder, name = module.split(".")
+    known = OF.get(name.removeprefix("test_"))
+    return known or {"cudapy": KERNELS, "doc_examples": EXAMPLES}.get(folder, HOST)
+
+
+def counts() -> dict[str, Counter]:
+    """By group: tests, and how many passed, were refused, left out, or failed."""
+    found: dict[str, Counter] = {}
+    for module, result in recorded().items():
+        own = found.setdefault(group(module), Counter())
+        left = Counter(outcome for outcome, *_ in result.measured["left"].values())
+        own["passed"] += result.measured["passed"]
+        own.update(left)
+        own["tests"] += result.measured["passed"] + sum(left.values())
+    return found
+
+
+def reasons() -> Counter:
+    """Why tests of the groups that count did not pass."""
+    return Counter(
+        reason
+        for module, result in recorded().items()
+        if group(module) in COUNTED
+        for _, reason, _ in result.measured["left"].values()
+    )
+
+
+def reason_of(words: str) -> str:
+    """The kind of a reason, by what an error says."""
+    return next((kind for kind, said in REASONS.items() if re.search(said, words)), OTHER)
+
+
+# --------------------------------------------------------------------------- in a process apart
 
 
 class Real:
@@ -35,218 +136,244 @@ class Real:
         self.root = root
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """The place of a part of `numba.cuda`; other modules are for other finders."""
         if not name.startswith("numba.cuda."):
             return None
         where = [self.root] if name.count(".") == 2 else path
         return importlib.machinery.PathFinder.find_spec(name, where)
 
 
-def stubs() -> None:
-    """Stand in for the package filecheck, which reads compiled code."""
-    try:
+def stand_in_for_filecheck() -> None:
+    """Let tests import the package filecheck, which reads compiled code, where it is missing."""
+    with contextlib.suppress(ImportError):
         importlib.import_module("filecheck.matcher")
         return
-    except ImportError:
-        pass
-    parts = {"": (), ".matcher": ("Matcher",), ".options": ("Options",), ".finput": ("FInput",),
-             ".parser": ("Parser", "pattern_for_opts")}  # fmt: skip
+    parts = {
+        **{"": (), ".matcher": ("Matcher",), ".options": ("Options",), ".finput": ("FInput",)},
+        ".parser": ("Parser", "pattern_for_opts"),
+    }
     for part, names in parts.items():
         module: Any = types.ModuleType(f"filecheck{part}")
         module.__path__ = []
-        for name in names:
-            setattr(module, name, object)
+        vars(module).update(dict.fromkeys(names, object))
         sys.modules[module.__name__] = module
 
 
-def run_module(name: str) -> None:
-    """Run one module's tests here; a line of JSON for each."""
-    warnings.simplefilter("ignore")
-    stubs()
-    out = sys.stdout
-    import numba.cuda
-    import numba.cuda.testing as testing
-    import numba.cuda.tests.support
+NEEDED = (  # parts of Numba's own that tests and their classes use
+    *("testing", "tests.support", "core.errors", "core.ir", "typing", "typing.typeof", "types"),
+    *("np.numpy_support", "extending", "launchconfig", "compiler", "descriptor", "cudadrv.nvvm"),
+    *("datamodel", "models", "cudadrv.libs", "typeconv", "flags", "np"),
+    *("cudadrv.nvrtc", "cgutils", "itanium_mangler", "serialize", "utils", "core", "cudadecl"),
+)
 
-    for extra in ("core.errors", "core.ir", "typing.typeof", "np.numpy_support", "extending",
-                  "vector_types", "launchconfig", "compiler", "descriptor", "cudadrv.nvvm"):  # fmt: skip
-        importlib.import_module(f"numba.cuda.{extra}")
-    root = str(Path(numba.cuda.__file__).parent)
-    kept = {n: m for n, m in sys.modules.items() if n.startswith("numba.cuda.")}
-    config = numba.cuda.config
 
+@contextlib.contextmanager
+def simulated() -> Iterator[list]:
+    """Have tests find the simulated GPU; the hazards of launches, as they are found."""
+    stand_in_for_filecheck()
+    numbas: dict[str, Any] = {n: importlib.import_module(f"numba.cuda.{n}") for n in NEEDED}
+    own = {name: module for name, module in sys.modules.items() if name.startswith("numba.cuda.")}
+    root = str(Path(sys.modules["numba.cuda"].__file__ or "").parent)
+
+    from gemmlab.here.numbas import Later
+    from gemmlab.programs.following import SPOOL, STARTED
     from gemmlab.programs.running import in_place_of_numba
     from gemmlab.simt import cuda
     from gemmlab.simt.cuda import devices
-
-    def skip_on_cudasim(reason: str) -> Any:
-        def mark(thing: Any) -> Any:
-            thing.without_simulator = reason
-            return thing
-
-        return mark
-
-    testing.skip_on_cudasim = skip_on_cudasim
-    testing.cc_X_or_above = lambda major, minor: (
-        devices.current_device().compute_capability >= (major, minor)
-    )
-    from gemmlab.programs.following import SPOOL, STARTED
     from gemmlab.simt.cuda.kernels import watching
+    from gemmlab.simt.numbers.types import TYPES
 
+    testing, hazards = numbas["testing"], []
+    testing.skip_on_cudasim = lambda reason: lambda test: test
+    capability = devices.current_device().compute_capability
+    testing.cudadevrt_missing = lambda: False  # which is linked where a kernel waits for its grid
+    headers = unittest.skip("CUDA's headers are not installed")
+    testing.skip_if_cuda_includes_missing = testing.skip_if_curand_kernel_missing = headers
+    testing.skip_if_nvjitlink_missing = lambda reason: lambda test: test
+    testing.cc_X_or_above = lambda *asked: capability >= asked
+    # Processes that a test starts follow, as under `gemmlab simulate`.
     os.environ[SPOOL] = tempfile.mkdtemp()
     os.environ["PYTHONPATH"] = os.pathsep.join([str(STARTED), os.environ.get("PYTHONPATH", "")])
-    hazards: list = []
-    with in_place_of_numba(), watching(lambda launched: hazards.extend(launched.report.hazards)):
-        for full, module in kept.items():
-            if full.startswith("numba.cuda.tests"):
-                sys.modules[full] = module
-            elif full not in sys.modules:
-                sys.modules[full] = module
+    with in_place_of_numba(), watching(lambda done: hazards.extend(done.report.hazards)):
+        for name, module in own.items():
+            if isinstance(sys.modules.get(name, Later("")), Later):
+                sys.modules[name] = module
+        for name, module in own.items():  # the simulated GPU's own stay where it has some
+            *_, owner, short = name.split(".")
+            of = {"cuda": cuda, "cudadrv": cuda.cudadrv}.get(owner)
+            if (
+                of is not None
+                and short not in ("testing", "types", "tests")
+                and not hasattr(of, short)
+            ):
+                setattr(of, short, module)
+        its = vars(numbas["types"])
+        vars(cuda).update({name: its[name] for name in TYPES if name in its and name != "void"})
         sys.meta_path.insert(0, Real(root))
-        for extra in (
-            "typing",
-            "utils",
-            "compiler",
-            "launchconfig",
-            "descriptor",
-            "serialize",
-            "core",
-            "types",
-        ):
-            setattr(cuda, extra, kept[f"numba.cuda.{extra}"])
+        yield hazards
+
+
+def run_module(name: str) -> None:
+    """Run the tests of one module here, and say of each what came out, a line of JSON each."""
+    warnings.simplefilter("ignore")
+    out = sys.stdout
+    with simulated() as hazards:
         try:
             module = importlib.import_module(f"numba.cuda.tests.{name}")
-        except unittest.SkipTest as skipped:
-            say(out, module=name, test="", outcome="skipped", why=str(skipped))
-            return
         except BaseException as error:
-            say(
-                out,
-                module=name,
-                test="",
-                outcome="import",
-                why=told(type(error), error, error.__traceback__),
-            )
+            for test in _names(name):  # each of them is one that does not pass
+                say(out, test, "failed", f"the module is not imported: {_told(error)}")
             return
-        suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-        for test in walk(suite):
+        for test in _tests(unittest.defaultTestLoader.loadTestsFromModule(module)):
             hazards.clear()
-            run_one(out, name, test, hazards)
+            outcome, words = run_test(test)
+            kinds = ", ".join(sorted({hazard.kind for hazard in hazards}))
+            say(out, f"{type(test).__name__}.{test._testMethodName}", outcome, words, kinds)
 
 
-def say(out: Any, **what: Any) -> None:
-    out.write(json.dumps(what) + "\n")
+def _names(name: str) -> list[str]:
+    """The tests of a module, as its text has them."""
+    text = (_root() / f"{name.replace('.', '/')}.py").read_text("utf-8")
+    classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    return [
+        f"{owner.name}.{node.name}"
+        for owner in classes
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test")
+    ] or ["the whole module"]
+
+
+def say(out: Any, test: str, outcome: str, words: str, hazards: str = "") -> None:
+    """Write what came out of a test as a line of JSON."""
+    out.write(json.dumps([test, outcome, words, hazards]) + "\n")
     out.flush()
 
 
-def walk(suite: Any) -> Any:
+def _tests(suite: Any) -> Iterator[unittest.TestCase]:
     for test in suite:
         if isinstance(test, unittest.TestSuite):
-            yield from walk(test)
+            yield from _tests(test)
         else:
             yield test
 
 
-def told(kind: Any, error: Any, trace: Any) -> str:
-    frames = traceback.extract_tb(trace)
-    ours = [f"{Path(f.filename).name}:{f.lineno}" for f in frames][-3:]
-    return f"{kind.__name__}: {error} @ {' '.join(ours)}"
+def _told(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300]
 
 
-class Result(unittest.TestResult):
+class Outcome(unittest.TestResult):
+    """What came out of one test: passed, failed or left out, and what it said."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.outcome, self.why = "passed", ""
+        self.outcome, self.words = "passed", ""
+
+    def _ended(self, outcome: str, words: str) -> None:
+        if self.outcome == "passed":
+            self.outcome, self.words = outcome, words
 
     def addFailure(self, test: Any, err: Any) -> None:
-        self.outcome, self.why = "failed", told(*err)
+        """A comparison fails."""
+        self._ended("failed", _told(err[1]))
 
     def addError(self, test: Any, err: Any) -> None:
-        self.outcome, self.why = "error", told(*err)
+        """The test raises something else."""
+        self._ended("failed", _told(err[1]))
 
     def addSkip(self, test: Any, reason: str) -> None:
-        self.outcome, self.why = "skipped", reason
+        """The test leaves itself out."""
+        self._ended("left out", f"SkipTest: {reason}")
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
-        if err is not None and self.outcome == "passed":
-            self.outcome, self.why = "error", told(*err)
+        """A part of a test ends."""
+        if err is not None:
+            self._ended("failed", _told(err[1]))
 
     def addExpectedFailure(self, test: Any, err: Any) -> None:
-        pass
+        """The test fails, as it says itself: it passes."""
 
     def addUnexpectedSuccess(self, test: Any) -> None:
-        self.outcome, self.why = "failed", "unexpected success"
+        """The test says that it would fail, and does not."""
+        self._ended("failed", "unexpected success")
 
 
-def run_one(out: Any, name: str, test: Any, hazards: list) -> None:
-    result = Result()
-    start = time.process_time()
-    method = getattr(test, test._testMethodName, None)
-    mark = getattr(method, "without_simulator", None) or getattr(
-        type(test), "without_simulator", None
-    )
+def run_test(test: unittest.TestCase) -> tuple[str, str]:
+    """Run one test: what came out, and why."""
+    result = Outcome()
+    quiet = io.StringIO()
     try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
             test.run(result)
     except BaseException as error:
-        result.outcome, result.why = "error", told(type(error), error, error.__traceback__)
-    say(
-        out,
-        module=name,
-        test=f"{type(test).__name__}.{test._testMethodName}",
-        outcome=result.outcome,
-        why=result.why[:600],
-        mark=mark,
-        hazards=sorted({h.kind for h in hazards}),
-        seconds=round(time.process_time() - start, 2),
-    )
+        return "failed", _told(error)
+    return result.outcome, result.words
+
+
+# ------------------------------------------------------------------------------------------ all
+
+
+def _root() -> Path:
+    """The folder of the tests of the installed package."""
+    spec = find_spec("numba_cuda")
+    if spec is None or not spec.origin:
+        raise RuntimeError("numba-cuda is not installed, whose tests these are")
+    return Path(spec.origin).parent / "numba" / "cuda" / "tests"
 
 
 def modules() -> list[str]:
-    import numba.cuda
-
-    root = Path(numba.cuda.__file__).parent / "tests"
-    return [f"{f}.{p.stem}" for f in FOLDERS for p in sorted((root / f).glob("test_*.py"))]
+    """The modules of tests of the installed package, as FOLDER.MODULE."""
+    return [f"{f}.{p.stem}" for f in FOLDERS for p in sorted((_root() / f).glob("test_*.py"))]
 
 
-def apart(name: str) -> list[dict]:
+def apart(name: str) -> Result:
+    """Run a module in a process of its own, and sum up what came out."""
+    command = [sys.executable, "-m", "benchmarks.simulator.numba_tests", "--apart", name]
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", __spec__.name, "--child", name],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-        )
-        text, end = (
-            done.stdout,
-            f"exit {done.returncode} {done.stderr[-300:]}" if done.returncode else "",
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        text = done.stdout
+        end = f"ended with {done.returncode}: {done.stderr[-200:]}" if done.returncode else ""
     except subprocess.TimeoutExpired as late:
-        text, end = (late.stdout or b"").decode(), "timeout"
-    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        text, end = (late.stdout or b"").decode(), f"not done after {SECONDS} s"
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith('["')]
     if end:
-        rows.append({"module": name, "test": "", "outcome": "died", "why": end})
-    return rows
+        rows.append(["the rest", "failed", end, ""])
+    left = {}
+    for test, outcome, words, _ in rows:
+        if outcome != "passed":
+            reason = reason_of(words)
+            refused = outcome == "failed" and reason.startswith("refused")
+            left[test] = ["refused" if refused else outcome, reason, words]
+    passed = sum(outcome == "passed" for _, outcome, *_ in rows)
+    hazards = {test: kinds for test, outcome, _, kinds in rows if kinds and outcome == "passed"}
+    origin = {
+        "python": platform.python_version(),
+        **{p.replace("-", "_"): version(p) for p in ("numpy", "numba", "numba-cuda")},
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return Result(name, {"passed": passed, "left": left, "hazards": hazards}, origin)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("modules", nargs="*")
-    parser.add_argument("--child")
-    parser.add_argument("--out", default="/tmp/nt/out.jsonl")
-    asked = parser.parse_args()
-    if asked.child:
-        run_module(asked.child)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="MODULE", help="default: all")
+    parser.add_argument("--apart", metavar="MODULE", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.apart:
+        run_module(arguments.apart)
         return
-    names = [
-        m
-        for m in modules()
-        if not asked.modules or m in asked.modules or m.split(".")[1] in asked.modules
-    ]
-    with ThreadPoolExecutor(2) as pool, open(asked.out, "w") as out:
-        for rows in pool.map(apart, names):
-            for row in rows:
-                out.write(json.dumps(row) + "\n")
-            out.flush()
+    known, whole = recorded(), modules()
+    wanted = [name for name in whole if name in arguments.names or not arguments.names]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for result in pool.map(apart, wanted):
+            known[result.piece] = result
+            left = Counter(outcome for outcome, *_ in result.measured["left"].values())
+            print(
+                f"{result.piece:<45} {result.measured['passed']:>4} passed", dict(left), flush=True
+            )
+            write(RECORDED, (known[name] for name in whole if name in known))
+    for name, found in counts().items():
+        print(name, dict(found))
 
 
 if __name__ == "__main__":

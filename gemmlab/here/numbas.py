@@ -28,7 +28,7 @@ def has_numba() -> bool:
     """Say whether Numba is installed, with or without its part for GPUs."""
     try:
         return find_spec("numba") is not None
-    except (ImportError, ValueError):  # of a stand-in, or of what somebody blocks
+    except (ValueError, ImportError):  # of a stand-in; where a finder refuses it
         return False
 
 

@@ -149,7 +149,7 @@ def test_the_stand_in_launches_on_the_simulator():
     assert kernel[2, 32](x).hazards == []
     kernel[(2,), (32, 1), 0, 128](x)
     np.testing.assert_array_equal(x, 4 * integers(50))
-    with pytest.raises(TypeError, match=r"double\[grid, block\]"):
+    with pytest.raises(ValueError, match=r"double\[grid, block\]"):
         kernel(x)
     assert stand_in.jit(device=True)(clamp)(9, 1, 5) == 5
     for misuse in (lambda: stand_in.grid(1), lambda: stand_in.threadIdx.x):

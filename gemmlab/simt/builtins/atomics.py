@@ -18,12 +18,20 @@ def _decrement(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
     return np.where((old == 0) | (old > limit), limit, old - 1)
 
 
+def _greater(old: np.ndarray, value: np.ndarray) -> np.ndarray:
+    return np.where(value > old, value, old)  # a NaN is neither taken nor given up
+
+
+def _less(old: np.ndarray, value: np.ndarray) -> np.ndarray:
+    return np.where(value < old, value, old)
+
+
 # What an element becomes: a function of its old value and the lane's operand.
 UPDATES: dict[str, Callable] = {
     "add": np.add,
     "sub": np.subtract,
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": _greater,
+    "min": _less,
     "nanmax": np.fmax,
     "nanmin": np.fmin,
     "and_": np.bitwise_and,
@@ -104,6 +112,8 @@ def _atomic(
         return result
     m.copies.check(m, line, "atomic", array, found, mask)
     m.tally.tick(line, "inst_atomic")
+    whole = array.dtype.kind in "iu"
+    new = {_greater: np.maximum, _less: np.minimum}.get(new, new) if whole else new
     given = [m.lanes.of(np.asarray(v).astype(array.dtype), mask)[0] for v in operands]
     counting.count_access(m, line, "atomic", array, found, mask)
     if array.space == "global":

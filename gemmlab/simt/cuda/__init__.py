@@ -1,6 +1,8 @@
 """`numba.cuda` without a GPU: the same names, for kernels that are simulated when launched.
 
     names          what means something in kernels
+    signatures     types of arguments that a kernel is declared for
+    overloads      forms of a kernel by types, and what Numba makes of them
     kernels        jit, kernels and device functions, launches and who watches them
     arrays         memory of the device and of the host
     compiling      what Numba makes of kernels
@@ -55,6 +57,11 @@ __all__ = [
     *vectorizers.__all__,
 ]
 
+# Code of other languages, which a program may have as an object; a kernel that links it is refused.
+LINKED = (
+    *("Archive", "CUSource", "Cubin", "Fatbin", "LTOIR", "LinkableCode", "Object", "PTXSource"),
+)
+
 REFUSED = {  # names of `numba.cuda` that have no meaning here -> what to do instead
     "open_ipc_array": "the simulated GPU is of this process alone",
 }
@@ -64,6 +71,10 @@ def __getattr__(name: str) -> Any:
     """Give the type by which Numba knows this module in a kernel; a reason for what is missing."""
     if name == "_numba_type_":
         return numba_namespace()
+    if name == "devicearray":
+        return cudadrv.PARTS[name]
+    if name in LINKED and numbas.installed():
+        return getattr(numbas.part("cudadrv.linkable_code"), name)
     if name == "config":  # of Numba, where it is installed
         return numbas.part("core.config") if numbas.installed() else CONFIG
     why = f": {REFUSED[name]}" if name in REFUSED else ""

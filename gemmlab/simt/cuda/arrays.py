@@ -99,7 +99,9 @@ class DeviceArray(Copies, Interface, np.ndarray):
         return getattr(ufunc, method)(*on_host, **options)
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
-        """NumPy's function works on a copy on the host."""
+        """NumPy's function works on a copy on the host, but where it asks for a method."""
+        if function is np.transpose and isinstance(inputs[0], DeviceArray):
+            return inputs[0].transpose(*inputs[1:], **options)
         return function(*_on_host(inputs), **_on_host(options))
 
     def _no_operator(self, *others: Any) -> Any:
@@ -136,7 +138,8 @@ class DeviceArray(Copies, Interface, np.ndarray):
     def _with(self, result: Any, same: Any) -> Any:
         """Return `result`, a view of this array, with the `same` view of what is unwritten."""
         if isinstance(result, DeviceArray) and self.unwritten is not None:
-            result.unwritten = same(self.unwritten)
+            part = same(self.unwritten)
+            result.unwritten = part if part.shape == result.shape else None  # arrays in records
         return result
 
     def reshape(self, *shape: Any, order: str = "C") -> Self:
@@ -157,10 +160,12 @@ class DeviceArray(Copies, Interface, np.ndarray):
 
     def transpose(self, axes: Any = None) -> Self:
         """Return a copy with rows and columns swapped, of a matrix alone, as of Numba's."""
+        if axes is not None and sorted(axes) != list(range(self.ndim)):
+            raise ValueError(f"invalid axes list {axes!r}")
         if axes is not None and tuple(axes) == tuple(range(self.ndim)):
             return self
         if self.ndim != 2:
-            raise NotImplementedError("a device array of two dimensions alone can be transposed")
+            raise NotImplementedError("transposing a non-2D DeviceNDArray isn't supported")
         result = np.array(np.asarray(self).T, order="C").view(DeviceArray)
         result.unwritten = None if self.unwritten is None else self.unwritten.T.copy()
         return result
@@ -192,6 +197,7 @@ class DeviceArray(Copies, Interface, np.ndarray):
         return True
 
     __cuda_ndarray__, __cuda_memory__ = True, True
+    stream = 0
 
     def view(self, *kind: Any, **options: Any) -> Any:
         """The memory is seen as elements of another type."""
@@ -205,6 +211,10 @@ class DeviceArray(Copies, Interface, np.ndarray):
         if self.ndim != 1:
             raise ValueError(f"an array of {self.ndim} dimensions cannot be split; ravel() it")
         return (self[begin : begin + section] for begin in range(0, self.size, section))
+
+    def __bool__(self) -> bool:
+        """Say whether there are elements: what they are is known to kernels alone."""
+        return self.ndim == 0 or len(self) > 0
 
     def __reduce__(self) -> Any:
         raise TypeError("a device array cannot be pickled; copy_to_host() first")

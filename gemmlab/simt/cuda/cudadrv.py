@@ -42,6 +42,18 @@ def auto_device(obj: Any, stream: Any = 0, copy: bool = True) -> tuple[Any, bool
     return arrays.to_device(obj, stream, copy=copy), True
 
 
+def array_core(array: Any) -> Any:
+    """Return an array without the axes along which it repeats one element."""
+    if not array.strides or not array.size:
+        return array
+    return array[tuple(0 if stride == 0 else slice(None) for stride in array.strides)]
+
+
+def from_array_like(array: Any, stream: Any = 0, gpu_data: Any = None) -> Any:
+    """Return an array of the GPU of another one's shape and type, which nobody has written."""
+    return arrays.device_array(array.shape, array.dtype, strides=array.strides or None)
+
+
 def require_cuda_ndarray(obj: Any) -> None:
     """ValueError for what is no array of a GPU."""
     if not isinstance(obj, arrays.DeviceArray):
@@ -99,6 +111,8 @@ PARTS = {
         MappedNDArray=arrays.SharedArray,
         is_cuda_ndarray=is_cuda_ndarray,
         is_contiguous=is_contiguous,
+        array_core=array_core,
+        from_array_like=from_array_like,
         auto_device=auto_device,
         require_cuda_ndarray=require_cuda_ndarray,
         verify_cuda_ndarray_interface=verify_cuda_ndarray_interface,

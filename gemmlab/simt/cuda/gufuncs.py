@@ -102,6 +102,7 @@ class Generalized:
             raise ValueError("cannot specify argument 'out' as both positional and keyword")
         given = [as_cuda_array(a) if is_cuda_array(a) else np.asarray(a) for a in args]
         outputs = given[self.nin :] or (list(out) if isinstance(out, tuple) else [out] * self.nout)
+        outputs = [as_cuda_array(o) if is_cuda_array(o) else o for o in outputs]
         on_device = any(isinstance(a, DeviceArray) for a in (*given, *outputs))
         inputs = given[: self.nin]
         outer, cores = self._shapes([a.shape for a in inputs])
@@ -141,7 +142,8 @@ class Generalized:
     def _chosen(self, types: list[np.dtype]) -> Form:
         exact = [form for form in self.forms if list(form.inputs) == types]
         for form in exact or self.forms:
-            if all(np.can_cast(t, own) for t, own in zip(types, form.inputs, strict=True)):
+            # This way round, as Numba asks: an argument's type must be the wider one.
+            if all(np.can_cast(own, t) for t, own in zip(types, form.inputs, strict=True)):
                 return form
         raise TypeError("no matching signature")
 

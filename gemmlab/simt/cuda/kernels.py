@@ -6,18 +6,17 @@ A kernel may be declared for types, as in ``cuda.jit("void(float32[:], int32)")`
 from __future__ import annotations
 
 import functools
-import re
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.here import compilers, numbas
-from gemmlab.model.occupancy import resident_blocks
-from gemmlab.simt.cuda import arrays, compiling, devices
+from gemmlab.here import numbas
+from gemmlab.simt.cuda import arrays, devices
+from gemmlab.simt.cuda.overloads import Compilable, Compiled, Overloads
 from gemmlab.simt.cuda.signatures import Argument, converted, declared, type_of
 from gemmlab.simt.launch import freeze, simulate
 from gemmlab.simt.report.report import Report
@@ -59,18 +58,17 @@ def watching(
     after: Callable[[Launched], None], before: Callable[[Call], None] = lambda call: None
 ) -> Iterator[None]:
     """Call both with each launch in the body, in which hazards are collected, not raised."""
-    with watched_by(Watcher(before, after)):
-        yield
-
-
-@contextmanager
-def watched_by(watcher: Watcher) -> Iterator[None]:
-    """Call a watcher with each launch in the body."""
-    _watchers.append(watcher)
+    watcher = Watcher(before, after)
+    watch(watcher)
     try:
         yield
     finally:
         _watchers.remove(watcher)
+
+
+def watch(watcher: Watcher) -> None:
+    """Call a watcher from now on with each launch of this process."""
+    _watchers.append(watcher)
 
 
 def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
@@ -95,163 +93,6 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
     for watcher in _watchers:
         watcher.after(Launched(report, time.perf_counter() - start))
     return report
-
-
-class Compiled:
-    """A kernel, or a device function, for some types of arguments.
-
-    layout : of its arrays: "A" for any, as signatures have it; "C", as launches do
-    """
-
-    def __init__(self, kernel: Any, types: tuple[Argument, ...], layout: str = "A") -> None:
-        self.kernel, self.argument_types, self.layout = kernel, types, layout
-
-    def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
-        """Blocks that the simulated GPU holds at once, and which so can wait for each other.
-
-        What its registers and its shared arrays of a fixed size take is not known here: a GPU may
-        hold fewer.
-        """
-        gpu, threads = devices.current_device().simulated, int(np.prod(blockdim))
-        return gpu.sms * resident_blocks(gpu, threads, dynsmemsize)
-
-    @property
-    def code(self) -> compiling.Code:
-        """What Numba makes of it; NotImplementedError where that is not installed."""
-        given = self.kernel.targetoptions
-        options = {name: given[name] for name in compiling.OPTIONS if given.get(name) is not None}
-        if given.get("max_registers"):
-            options["max_registers"] = given["max_registers"]
-        types = tuple(
-            compiling.numba_type(a.dtype, a.ndim, self.layout) for a in self.argument_types
-        )
-        device = bool(given.get("device"))
-        return compiling.code(self.kernel.py_func, types, device, tuple(sorted(options.items())))
-
-    @property
-    def _usage(self) -> compilers.Usage:
-        return self.code.cubin()[1]
-
-    @property
-    def regs_per_thread(self) -> int:
-        """Registers of a thread, as ptxas chooses them."""
-        return self._usage.registers
-
-    @property
-    def local_mem_per_thread(self) -> int:
-        """Local memory of a thread [B]: local arrays, and registers that did not fit."""
-        return self._usage.local_bytes
-
-    @property
-    def shared_mem_per_block(self) -> int:
-        """Shared memory of a block whose size the source states [B]."""
-        return self._usage.shared_bytes
-
-    @property
-    def const_mem_size(self) -> int:
-        """Constant memory of the kernel's own arrays [B]."""
-        found = re.findall(r"\.const .*?\.b8 \S+\[(\d+)\]", self.code.ptx)
-        return sum(map(int, found))
-
-    @property
-    def max_threads_per_block(self) -> int:
-        """Threads of a block that its registers leave room for."""
-        gpu = devices.current_device().simulated
-        return min(gpu.threads_per_block, gpu.registers_per_sm // max(1, self.regs_per_thread))
-
-    def inspect(self, what: str) -> str:
-        """Return its text as "llvm", "asm" (PTX) or "sass" (the GPU's own instructions)."""
-        code = self.code
-        if what == "sass":
-            return compilers.disassembled(code.cubin()[0])
-        return code.llvm if what == "llvm" else code.ptx
-
-
-class Overloads(MutableMapping):
-    """The compiled forms of a kernel by types of arguments: those of Numba, or a signature."""
-
-    def __init__(self, known: dict[tuple[Argument, ...], Compiled]) -> None:
-        self.known = known
-
-    def __getitem__(self, types: Any) -> Compiled:
-        return self.known[_key(types)]
-
-    def __setitem__(self, types: Any, compiled: Compiled) -> None:
-        self.known[_key(types)] = compiled
-
-    def __delitem__(self, types: Any) -> None:
-        del self.known[_key(types)]
-
-    def __iter__(self) -> Iterator[tuple[Argument, ...]]:
-        return iter(self.known)
-
-    def __len__(self) -> int:
-        return len(self.known)
-
-    def __repr__(self) -> str:
-        return repr(self.known)
-
-
-class Compilable:
-    """What a kernel or a device function was compiled for can be looked at.
-
-    `inspect_llvm`, `inspect_asm` (PTX) and `inspect_sass` give texts by signature, or that of one;
-    `get_regs_per_thread` and the like give numbers.
-    """
-
-    overloads: Overloads
-
-    def _texts(self, what: str, signature: Any) -> Any:
-        if signature is not None:
-            return self.overloads[signature].inspect(what)
-        return Overloads({types: one.inspect(what) for types, one in self.overloads.known.items()})
-
-    def inspect_llvm(self, signature: Any = None) -> Any:
-        """Return LLVM's text."""
-        return self._texts("llvm", signature)
-
-    def inspect_asm(self, signature: Any = None) -> Any:
-        """Return PTX."""
-        return self._texts("asm", signature)
-
-    def inspect_sass(self, signature: Any = None) -> Any:
-        """Return the GPU's own instructions."""
-        return self._texts("sass", signature)
-
-    def _numbers(self, name: str, signature: Any) -> Any:
-        if signature is not None:
-            return getattr(self.overloads[signature], name)
-        known = self.overloads.known
-        if getattr(self, "specialized", False):
-            return getattr(next(iter(known.values())), name)
-        return Overloads({types: getattr(one, name) for types, one in known.items()})
-
-    def get_regs_per_thread(self, signature: Any = None) -> Any:
-        """Return the registers of a thread."""
-        return self._numbers("regs_per_thread", signature)
-
-    def get_local_mem_per_thread(self, signature: Any = None) -> Any:
-        """Return the local memory of a thread [B]."""
-        return self._numbers("local_mem_per_thread", signature)
-
-    def get_shared_mem_per_block(self, signature: Any = None) -> Any:
-        """Return the shared memory of a block whose size the source states [B]."""
-        return self._numbers("shared_mem_per_block", signature)
-
-    def get_const_mem_size(self, signature: Any = None) -> Any:
-        """Return the constant memory of the kernel's own arrays [B]."""
-        return self._numbers("const_mem_size", signature)
-
-    def get_max_threads_per_block(self, signature: Any = None) -> Any:
-        """Return the threads of a block that registers leave room for."""
-        return self._numbers("max_threads_per_block", signature)
-
-
-def _key(types: Any) -> tuple[Argument, ...]:
-    if isinstance(types, tuple) and all(isinstance(t, Argument) for t in types):
-        return types
-    [key] = declared(types)
-    return key
 
 
 FORALL_THREADS = 256  # of a block where the caller leaves the choice
@@ -309,7 +150,8 @@ class SimulatedKernel(Compilable):
         self.declared = signatures
         self.program: dict = {}  # the function and its device functions, rewritten when first met
         self.overloads = Overloads({s: Compiled(self, s) for s in signatures})
-        self.specialized = False
+        self.specialized = len(signatures) == 1  # as Numba has it: others are not compared
+        self.specializations: dict[tuple, SimulatedKernel] = {}
         self.extensions = list(options.get("extensions") or ())
         if signatures:
             with suppress(Exception):  # which the launch tells
@@ -338,6 +180,9 @@ class SimulatedKernel(Compilable):
         if not (stream is None or isinstance(stream, devices.Stream) or stream == 0):
             raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
 
+        for name, sizes in (("griddim", griddim), ("blockdim", blockdim)):
+            _check_sizes(name, sizes)
+
         def run(*args: object) -> Report:
             __tracebackhide__ = True  # as in `told_at_the_kernel`
             after: list[Callable[[], None]] = []
@@ -353,11 +198,12 @@ class SimulatedKernel(Compilable):
 
     def _arguments(self, args: tuple, after: list) -> tuple:
         """A launch hands over these values: arrays of `In`, `Out`, `InOut`, declared numbers."""
-        values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in args]
-        values = [arrays.as_cuda_array(v) if _tells(v) else v for v in values]
+        values = list(args)
         for extension in reversed(self.extensions):
             prepared = [extension.prepare_args(None, v, stream=0, retr=after) for v in values]
             values = [value for _, value in prepared]
+        values = [arg.handed_over() if isinstance(arg, Transfer) else arg for arg in values]
+        values = [arrays.as_cuda_array(v) if _tells(v) else v for v in values]
         for value in values:
             if isinstance(value, np.ndarray) and not isinstance(value, arrays.DeviceArray):
                 arrays.check_contiguous(value)
@@ -379,9 +225,11 @@ class SimulatedKernel(Compilable):
         """Return the kernel for arguments of these types alone."""
         if self.specialized:
             raise RuntimeError(f"Dispatcher already specialized: {self.__name__}")
-        only = SimulatedKernel(self.py_func, self.targetoptions, [tuple(map(type_of, args))])
-        only.specialized = True
-        return only
+        types = tuple(map(type_of, args))
+        if types not in self.specializations:
+            only = SimulatedKernel(self.py_func, self.targetoptions, [types])
+            self.specializations[types] = only
+        return self.specializations[types]
 
     def compile(self, sig: Any) -> Compiled:
         """The kernel for the types of a signature, as far as it is known without a compiler."""
@@ -403,7 +251,20 @@ class SimulatedKernel(Compilable):
         raise AttributeError(f"kernel {self.__name__} has no attribute {name!r}")
 
     def __call__(self, *args: object) -> Any:
-        raise TypeError(f"launch it as {self.__name__}[grid, block](...)")
+        raise ValueError(
+            "Kernel launch configuration was not specified. Use the syntax:\n\n"
+            "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n\n"
+            f"launch it as {self.__name__}[grid, block](...)"
+        )
+
+
+def _check_sizes(name: str, sizes: Any) -> None:
+    """ValueError for more than three sizes, TypeError for what is no whole number, as of Numba."""
+    given = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"{name} must be a sequence of 1, 2 or 3 integers, got {given!r}")
+    if not all(isinstance(size, (int, np.integer)) for size in given):
+        raise TypeError(f"{name} must be a sequence of integers, got {given!r}")
 
 
 def _tells(value: Any) -> bool:
@@ -425,7 +286,9 @@ class In(Transfer):
     """An array that is copied to the GPU and not back: what a kernel writes to it is lost."""
 
     def handed_over(self) -> Any:
-        return np.array(self.value)
+        """A copy; of memory of the GPU there is none to be made."""
+        held = isinstance(self.value, arrays.DeviceArray) or _tells(self.value)
+        return self.value if held else np.array(self.value)
 
 
 class Out(Transfer):
@@ -466,9 +329,16 @@ def _marked(function: Callable | None, mark: Callable) -> Any:
     return mark if function is None else mark(function)
 
 
-def declare_device(name: str, sig: Any, *args: Any, **options: Any) -> Any:
-    """Refuse a device function that is written in another language."""
-    raise NotImplementedError(
-        f"{name}: code of another language cannot be simulated; write it in Python with "
-        "jit(device=True)"
-    )
+class Foreign:
+    """A device function that is written in another language: a kernel that calls it is refused."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self.instead = (
+            "code of another language cannot be simulated; write it in Python with jit(device=True)"
+        )
+
+
+def declare_device(name: str, sig: Any, *args: Any, **options: Any) -> Foreign:
+    """Declare a device function that is written in another language, which no kernel can call."""
+    return Foreign(name)

@@ -1,4 +1,4 @@
-"""Signatures: the types of a kernel's arguments, as declared, and as values have them."""
+"""Signatures of kernels, such as ``"void(float32[:], int32)"``, and arguments that fit them."""
 
 from __future__ import annotations
 

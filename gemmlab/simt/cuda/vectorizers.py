@@ -81,6 +81,7 @@ class Vectorized:
         self.kernel.forall(result.size, stream=stream)(*flat, result)
         result = result.reshape(shape)
         if out is not None:
+            out = as_cuda_array(out) if is_cuda_array(out) else out
             if out.shape != shape or out.dtype != of_result:
                 raise TypeError(
                     f"out is {out.dtype} of shape {out.shape}; {self.__name__} gives {of_result} "

@@ -69,6 +69,8 @@ class Operations:
 
     def same(self, a: Any, b: Any) -> bool:
         """Return `a is b`, of which one is None."""
+        if isinstance(a, NUMBER) and isinstance(b, NUMBER) and a.dtype == b.dtype:
+            return a == b
         if a is not None and b is not None:
             raise TypeError("`is` compares with None alone; use ==")
         return a is b

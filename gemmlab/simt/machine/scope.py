@@ -13,7 +13,7 @@ from gemmlab.simt.builtins.barriers import GridGroup
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.machine.calls import Calls
 from gemmlab.simt.memory import memory
-from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.array import Array, Records
 from gemmlab.simt.numbers import bits, half, libdevice, vectors
 from gemmlab.simt.numbers.values import Triple, translate
 from gemmlab.simt.syntax.names import intrinsic_path, is_cuda
@@ -25,6 +25,11 @@ VOTES = (
     *("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync"),
     *("activemask", "lanemask_lt"),
 )
+
+
+# Loads and stores with a hint of what caches should keep, which changes nothing of values.
+HINTED_LOADS = "ldca", "ldcg", "ldcs", "ldlu", "ldcv"
+HINTED_STORES = "stcg", "stcs", "stwb", "stwt"
 
 
 def _nothing(*_: Any) -> None:
@@ -63,6 +68,9 @@ class Scope:
         found = functions.named(self.m, value)
         if found is not None:
             return found
+        if isinstance(value, np.ndarray) and value.dtype.names:
+            fields = {name: self.translate(np.asarray(value[name])) for name in value.dtype.names}
+            return Records("", fields, value.ndim)
         if isinstance(value, np.ndarray):
             return Array("constant", np.ascontiguousarray(value).ravel(), value.shape)
         return translate(value)
@@ -160,4 +168,8 @@ def _calls(m: BuiltinBatch) -> dict[str, Callable]:
         **families(),
         "fma": lambda a, b, c: m.operations.fma(a, b, c, m.calls.line),
         "cbrt": np.cbrt,
+        **dict.fromkeys(HINTED_LOADS, lambda array, i: m.memory.load(array, i, m.calls.line)),
+        **dict.fromkeys(
+            HINTED_STORES, lambda array, i, value: m.memory.store(array, i, value, m.calls.line)
+        ),
     }

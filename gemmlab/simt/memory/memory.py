@@ -226,7 +226,8 @@ def _format(name: str, dtype: Any) -> np.dtype:
     if dtype is None:
         raise TypeError(f"tell the type of the elements, as in cuda.{name}.array(16, float32)")
     found = as_dtype(dtype)
-    for field, (kind, offset, *_) in (found.fields or {}).items():
+    for field, (whole, offset, *_) in (found.fields or {}).items():
+        kind = whole.base
         if kind.kind not in "biufc":
             raise TypeError(f"the field {field!r} in {name} memory is {kind}; use single numbers")
         if offset % kind.itemsize or found.itemsize % kind.itemsize:
@@ -278,17 +279,19 @@ def _in_shared(
     """Return an array of numbers or of records in these bytes of each block."""
     fields = dtype.fields or {"": (dtype, 0)}
     # Who touched it is known by parts that all fields have.
-    unit = math.gcd(*(kind.itemsize for kind, *_ in fields.values()))
+    unit = math.gcd(*(kind.base.itemsize for kind, *_ in fields.values()))
     shadow = SharedShadow(memory.shape[1] // unit, m.lanes.threads, m.report.releases)
     shadow.unit = unit if dtype.names else 0
     shape, arrays = tuple(np.int64(s) for s in sizes), {}
-    for field, (kind, offset, *_) in fields.items():
+    for field, (whole, offset, *_) in fields.items():
+        kind, inner = whole.base, tuple(np.int64(s) for s in whole.shape)
         strides = tuple(s * (dtype.itemsize // kind.itemsize) for s in row_major(shape))
         first = np.int64(offset // kind.itemsize)
-        array = Array("shared", memory.view(kind), shape, strides, first, shadow=shadow)
+        array = Array("shared", memory.view(kind), shape + inner, strides + row_major(inner), first,
+                      shadow=shadow)  # fmt: skip
         array.alignment = int(alignment or kind.itemsize)
         arrays[field] = array
-    return Records("", arrays) if dtype.names else arrays[""]
+    return Records("", arrays, len(shape)) if dtype.names else arrays[""]
 
 
 def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
@@ -322,7 +325,10 @@ def local_array(
     check_alignment(alignment)
     dtype = _format("local", dtype)
     if dtype.names:
-        return Records("", {f: local_array(m, shape, dtype.fields[f][0]) for f in dtype.names})
+        outer = shape if isinstance(shape, tuple) else (shape,)
+        kinds = {name: dtype.fields[name][0] for name in dtype.names}
+        fields = {n: local_array(m, outer + k.shape, k.base) for n, k in kinds.items()}
+        return Records("", fields, len(outer))
     sizes = shape if isinstance(shape, tuple) else (shape,)
     size = int(np.prod(sizes))
     buffer = np.zeros((size, len(m.lanes.blocks), m.lanes.threads), dtype)
@@ -333,6 +339,7 @@ def local_array(
 
 def constant_array(_: MemoryBatch, array: Any) -> Array:
     """Return `cuda.const.array_like`: a constant array as it is."""
-    if not isinstance(array, Array) or array.space != "constant":
+    first = next(iter(array.fields.values())) if isinstance(array, Records) else array
+    if not isinstance(first, Array) or first.space != "constant":
         raise TypeError("cuda.const.array_like takes an array of an enclosing scope")
     return array

@@ -116,7 +116,7 @@ class Constants(ast.NodeTransformer):
         try:
             self.translate(value)
         except TypeError as error:
-            instead = instead_of(value) or str(error)
+            instead = getattr(value, "instead", None) or instead_of(value) or str(error)
             raise self.refuse(node, ast.unparse(node), instead) from None
         name = f".constant{len(self.constants)}"
         self.constants[name] = frozen(value)

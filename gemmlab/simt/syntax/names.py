@@ -21,6 +21,7 @@ INTRINSICS = (
     *("atomic.and_", "atomic.or_", "atomic.xor", "atomic.inc", "atomic.dec", "atomic.exch"),
     *("atomic.cas", "atomic.compare_and_swap"),
     "cg.this_grid",
+    *("ldca", "ldcg", "ldcs", "ldlu", "ldcv", "stcg", "stcs", "stwb", "stwt"),
 )
 FAMILIES = (  # functions of numbers alone, and vector types
     *(f"libdevice.{name}" for name in libdevice.TABLE),

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -152,6 +153,7 @@ def _root(node: ast.expr) -> str:
 
 def read_source(function: Callable) -> Source:
     """Parse a kernel; UnsupportedError where it has no source or is not a plain function."""
+    _keep_command(function)
     try:
         text, start = inspect.findsource(inspect.unwrap(function))
         lines = _block(tuple(text[start:]))
@@ -189,6 +191,14 @@ def _tree(lines: tuple[str, ...], first: int) -> ast.FunctionDef | None:
     if isinstance(tree, ast.If):
         tree = tree.body[0]
     return tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def _keep_command(function: Callable) -> None:
+    """Keep the text of `python -c TEXT`, so that the source of what it defines is found."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    if file == "<string>" and file not in linecache.cache and "-c" in sys.orig_argv[:-1]:
+        text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+        linecache.cache[file] = len(text), None, text.splitlines(True), file
 
 
 def _lambda(function: Callable, file: str) -> ast.FunctionDef:
