@@ -36,7 +36,8 @@ def claims(c: Claims) -> None:
     c.at("title")
     c.holds("2048×2048×2048 in {} µs", us(LIBRARY, CUBE))
     c.holds("{} times the bytes, it needs {} µs", WIDE.bytes / CUBE.bytes, us(LIBRARY, WIDE))
-    c.holds("here {} times the bytes take {} times as long", about(VECTOR.bytes / SMALL.bytes, 0.01),
+    c.holds("here {} times the bytes take {} times as long",
+            about(VECTOR.bytes / SMALL.bytes, 0.01),
             about(us(LIBRARY, VECTOR) / us(LIBRARY, SMALL), 0.03))  # fmt: skip
     c.given("a pair", "The two products")
     c.holds("has {} times the bytes again, and they cost {} %", FLAT.bytes / MIDDLE.bytes,
