@@ -312,7 +312,8 @@ BY_HAND = """mma_m16n8k16_f32_f16(a, b, c)
                     for half in range(2):
                         word = low if half == 0 else high
                         u = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, int32(word), held)))
-                        v = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, int32(b[half]), 4 * j + q // 2)))
+                        other = int32(b[half])
+                        v = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, other, 4 * j + q // 2)))
                         total[x] += u[q % 2] * v[q % 2]"""
 
 
