@@ -4,6 +4,7 @@
 Standard library only, and syntax that Python 3.6 can read, so that an old one gets a clear line.
 """
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -19,7 +20,7 @@ OLDEST = (3, 11)
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 STATE = VENV / "gemmlab.json"  # what is installed; there from the first moment of a .venv made here
-UV = "uv>=0.8,<1"
+BEFORE = "uv", "build"  # lock files of what installs the others
 GRACE = 15.0  # seconds between Ctrl-C and the end of a verb
 MOST_WORKERS = 8  # of the tests
 QUICK = 4.0  # CPU seconds of each folder of tests that `test --quick` runs
@@ -64,9 +65,14 @@ def stamp(lock: str, project: str, python: str, root: str) -> str:
 
 def wanted(name: str) -> str:
     """The stamp that the set `name` has when it is complete and up to date."""
-    lock = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
+    lock = "".join(lock_file(each).read_text("utf-8") for each in (*BEFORE, name))
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     return stamp(lock, project, "{}.{}".format(*sys.version_info), str(ROOT))
+
+
+def lock_file(name: str) -> Path:
+    """The file that pins the packages of the set `name`, with the hashes of their files."""
+    return ROOT / "requirements" / f"{name}.txt"
 
 
 def venv_python() -> Path:
@@ -211,7 +217,7 @@ def install(arguments: list) -> None:
     python = str(venv_python())
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--retries", "2"]
     works = quietly([python, "-m", "uv", "--version"])[0]
-    works = works or quietly([*pip, "--only-binary", ":all:", UV])[0]
+    works = works or quietly([*pip, "--only-binary", ":all:", *pinned("uv")])[0]
     if works:
         env = uv_environment(pip_settings(python), dict(os.environ))
         uv = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
@@ -221,6 +227,12 @@ def install(arguments: list) -> None:
         works, log = quietly([*pip, *arguments])
         if not works:
             raise SetupError(explain(log))
+
+
+def pinned(*names: str) -> list:
+    """The arguments that install what these sets pin, and no other files under their names."""
+    files = [part for name in names for part in ("-r", str(lock_file(name)))]
+    return ["--require-hashes", *files]
 
 
 def explain(log: str) -> str:
@@ -237,7 +249,10 @@ def explain(log: str) -> str:
         "ProxyError",
         "timed out",
     ]
-    if "No space left" in log:
+    if "do not match the hashes" in log.lower() or "hash mismatch" in log.lower():
+        why = "a package is not the file that requirements/ names"
+        cure = "Ask whoever runs the package index or the mirror."
+    elif "No space left" in log:
         why, cure = "the disk is full", "Free some space."
     elif any(sign in log for sign in signs):
         why = "the package index cannot be reached"
@@ -267,8 +282,39 @@ def end_of(log: str) -> str:
     return lines[-1].rstrip(".") if lines else "without a word"
 
 
+@contextlib.contextmanager
+def alone():
+    """Keep out other set-ups of this clone, which wait until this one has ended.
+
+    The lock is the system's, on the clone's folder: it ends with this process. Windows has none.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    holder = os.open(str(ROOT), os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another set-up of this clone is at work; this one goes on when it has ended")
+            fcntl.flock(holder, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(holder)
+
+
 def set_up(name: str) -> None:
     """Bring `.venv` to the state that the lock file of the set `name` describes."""
+    with alone():
+        set_up_alone(name)
+
+
+def set_up_alone(name: str) -> None:
+    """The same, where no other process does it."""
     make_venv()
     state, goal = read_state(), wanted(name)
     if state.get(name) == goal:
@@ -276,8 +322,8 @@ def set_up(name: str) -> None:
     began = time.monotonic()
     say(f"installing the packages for `{name}`: once, a minute or a few ...")
     write_state({key: value for key, value in state.items() if key != name})
-    install(["-r", str(ROOT / "requirements" / f"{name}.txt")])
-    install(["--no-deps", "-e", str(ROOT)])
+    install(pinned("build", name))
+    install(["--no-deps", "--no-build-isolation", "-e", str(ROOT)])
     write_state({**read_state(), name: goal})
     say(f"ready after {time.monotonic() - began:.0f} s")
 
@@ -416,6 +462,10 @@ def main(argv: "list[str]") -> int:
         }
         if verb in own:
             return own[verb](argv[1:])
+        whole, log = quietly([str(venv_python()), "-c", "import gemmlab.doctor"])
+        if not whole:  # what the doctor itself needs is missing or broken
+            again = "Delete it, then run the same command again."
+            raise SetupError(f"{VENV} is damaged ({end_of(log)}). {again}")
         return call("-m", "gemmlab", verb, *argv[1:])
     except SetupError as error:
         say(str(error))

@@ -1,7 +1,7 @@
 """`gemmlab.matmul` beside cuBLAS SGEMM by CuPy: one product or many, the GPU's time and Python's.
 
     python -m benchmarks.matmul OUT.json [N ...] [--batch 256] [--side 1024]
-                                [--depths 64,256,1024,4096] [--rounds 10]
+                                [--depths 64,256,1024,4096] [--rounds 10] [--drawn 0]
 
 Products of N×N matrices (default: 256 512 1024 1536 2048 4096 8192), then `batch` products of
 side×k and k×side matrices, as in Figure 8 of Ootomo and Yokota, "Reducing shared memory footprint
@@ -11,6 +11,9 @@ numbers. Three times of a call, with all of scaling, splitting and multiplying:
   gpu   queued behind launches that overwrite L2 and take longer than Python, by events
   host  of Python, for calls that follow each other into a queue that has room
   loop  of a call, where many follow each other and the last one is waited for
+
+With `--drawn 60`, instead of these, products of sizes that nobody chose: m, n and k of 1 to 65536,
+drawn evenly by their logarithms, half of them multiples of eight.
 
 Then what each thing takes that is queued for the last product of k = side. Prints the tables and
 writes OUT.json, which `gemmlab.measure.benchmarks` reads; what ships is
@@ -40,6 +43,8 @@ from gemmlab.numerics import backward_error
 
 SIZES = (256, 512, 1024, 1536, 2048, 4096, 8192)
 ROWS = 32  # of C, whose errors are told
+LARGEST = 65_536  # of a size that is drawn
+MOST_BYTES, MOST_FLOPS = 4e9, 4e12  # of a product that is drawn
 WARM_UP = 2
 AHEAD = 4  # launches that overwrite L2, before what is timed: a millisecond
 FILLED = 30  # calls at most whose launches the driver queues without waiting
@@ -134,6 +139,23 @@ def parts(cupy: Any, a: Any, b: Any, rounds: int) -> list[Part]:
     return found
 
 
+def drawn(count: int, seed: int = 0) -> list[tuple[int, int, int]]:
+    """Draw m, n and k of so many products that fit into memory and end soon.
+
+    >>> drawn(2)
+    [(1168, 16, 8), (8262, 24904, 835)]
+    """
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        sizes = np.rint(LARGEST ** rng.uniform(size=3)).astype(int)
+        if rng.random() < 0.5:
+            sizes = np.maximum(8, 8 * (sizes // 8))
+        m, n, k = map(int, sizes)
+        if 4 * (m * k + k * n + m * n) < MOST_BYTES and 2 * m * n * k < MOST_FLOPS:
+            found.append((m, n, k))
+    return found
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
@@ -142,6 +164,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--side", type=int, default=1024, help="rows and columns of C in a batch")
     parser.add_argument("--depths", default="64,256,1024,4096", help="k of batches, with commas")
     parser.add_argument("--rounds", type=int, default=10, help="timed calls of each")
+    parser.add_argument(
+        "--drawn", type=int, default=0, help="so many products of drawn sizes alone"
+    )
     asked = parser.parse_args(argv)
     if not gpu_status().works:
         print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
@@ -154,12 +179,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return rng.standard_normal(shape, dtype=cupy.float32)
 
     batch, side = asked.batch, asked.side
+    if asked.drawn:
+        sizes = drawn(asked.drawn)
+        products = [product(cupy, normal(m, k), normal(k, n), asked.rounds) for m, n, k in sizes]
+        write(asked, products, [])
+        return 0
     products = [product(cupy, normal(n, n), normal(n, n), asked.rounds) for n in asked.sizes]
     for k in map(int, filter(None, asked.depths.split(","))):
         a, b = normal(batch, side, k), normal(batch, k, side)
         products.append(product(cupy, a, b, asked.rounds))
         del a, b
     queued = parts(cupy, normal(batch, side, side), normal(batch, side, side), asked.rounds)
+    write(asked, products, queued)
+    return 0
+
+
+def write(asked: argparse.Namespace, products: list[Product], queued: list[Part]) -> None:
+    """Keep what was measured, with its provenance."""
     device, known = detect(), provenance()
     told = {
         "device": device.name, "device_title": device.title,
@@ -168,7 +204,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "rounds": asked.rounds, "rows": ROWS, "data": "normal, seed 0",
     }  # fmt: skip
     store.write(asked.out, told, {"products": products, "parts": queued}, REQUIRED)
-    return 0
 
 
 if __name__ == "__main__":

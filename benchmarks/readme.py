@@ -6,16 +6,15 @@ take minutes, and stand in a file of their own: ``python -m benchmarks.forecast.
 writes it.
 """
 
-from __future__ import annotations
-
 import re
+import statistics
 from functools import cache
 from typing import NamedTuple
 
 from benchmarks import ROOT
 from benchmarks.forecast.written import stored
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
-from gemmlab.measure.benchmarks import matmul_times
+from gemmlab.measure.benchmarks import drawn_matmul_times, matmul_times
 from gemmlab.plots import si
 from gemmlab.plots.ladder import Speed
 from gemmlab.plots.shared.figures import DENSITY, Figure, png
@@ -129,7 +128,27 @@ def matmul_table() -> str:
             f"| {x.cublas_loop / x.loop:.2f} × | {x.host * 1e6:.0f} µs |"
         )
     told = "scaling and splitting included; cuBLAS SGEMM called by CuPy in the same run"
-    return "\n".join([*lines, "", f"{times.source}, {told}."])
+    return "\n".join([*lines, "", f"{times.source}, {told}.", "", drawn_sizes()])
+
+
+def drawn_sizes() -> str:
+    """What it takes for sizes that were drawn, in a sentence or two."""
+    try:
+        times = drawn_matmul_times(DEVICE)
+    except LookupError:
+        return "Sizes that were drawn are not recorded yet."
+    handed = [x for x in times.products if x.kernel == "library"]
+    own = [x for x in times.products if x.kernel != "library"]
+    faster = [x.cublas_loop / x.loop for x in own]
+    same = statistics.geometric_mean(x.cublas_loop / x.loop for x in handed)
+    more = max(x.loop - x.cublas_loop for x in handed)
+    every = statistics.geometric_mean(x.cublas_loop / x.loop for x in times.products)
+    return (
+        f"Of {len(times.products)} products whose sizes were drawn, 1 to 65,536 each, "
+        f"{len(own)} go to the Tensor Cores: {min(faster):.2f} to {max(faster):.2f} × cuBLAS in a "
+        f"loop. {len(handed)} are left to cuBLAS: {same:.2f} × on average, at most "
+        f"{more * 1e6:.0f} µs more a call. All together, by geometric mean: {every:.2f} ×."
+    )
 
 
 def up_to_date(readme: str) -> str:

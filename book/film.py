@@ -25,6 +25,7 @@ from traitlets import TraitError
 
 from gemmlab.explorers.shared.base import Explorer
 from gemmlab.explorers.shared.controls import Field
+from gemmlab.plots.shared.figures import DARK
 
 MOST = 10  # values that a slider keeps where `STOPS` has none for it; lists keep all of theirs
 # (explorer, control) -> the values that its film has: those that the text beside it asks for.
@@ -85,6 +86,7 @@ def show_films() -> None:
     """Let explorers show themselves as films in this kernel, wherever HTML is wanted."""
     formatter = get_ipython().display_formatter.formatters["text/html"]  # noqa: F821
     formatter.for_type(Explorer, film)
+    Explorer.lasts = False  # a film lasts by itself
 
 
 def film(explorer: Explorer) -> str:
@@ -228,8 +230,8 @@ def _page(name: str, rows: list[str], stills: Stills) -> str:
     return (
         f'<div class="gemmlab-film" role="group" aria-label="Explorer {html.escape(name)}">'
         f'<div class="film-controls" hidden>{"".join(rows)}</div>'
-        f'<div class="film-picture">{picture}</div>'
         f'<p class="film-caption" role="status">{html.escape(text)}</p>'
+        f'<div class="film-picture">{DARK}{picture}</div>'
         '<p class="film-note">Drawn beforehand: on this page one control moves at a time. '
         "Run the chapter to move them all.</p>"
         f'<script type="application/json">{data}</script></div>'

@@ -37,6 +37,7 @@ records, plots, explorers, exercises, guess, changed_lines
 """
 
 import importlib
+import importlib.util
 from typing import Any
 
 from gemmlab.device import Device, device
@@ -77,13 +78,29 @@ _LAZY = {
     "simulate": "simt",
 }
 
-__all__ = ["Device", "Gemm", "Gemms", "Tiling", "device", *_LAZY]
+_NEEDS = {"plots": "matplotlib"}  # beside NumPy, to be loaded at all
+
+
+def _there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # of a stand-in, or of what somebody blocks
+        return False
+
+
+_LOADABLE = [name for name in _LAZY if name not in _NEEDS or _there(_NEEDS[name])]
+
+__all__ = ["Device", "Gemm", "Gemms", "Tiling", "device", *_LOADABLE]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'gemmlab' has no attribute {name!r}")
-    home = importlib.import_module(f"{__name__}.{_LAZY[name]}")
+    try:
+        home = importlib.import_module(f"{__name__}.{_LAZY[name]}")
+    except ModuleNotFoundError as error:  # so that `hasattr` says no
+        why = f"gemmlab.{name} needs {error.name}, which is not installed"
+        raise AttributeError(why) from error
     return home if _LAZY[name].split(".")[-1] == name else getattr(home, name)
 
 

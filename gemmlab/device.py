@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from gemmlab.formats import FORMATS, TENSOR_FORMATS
 
@@ -106,6 +105,27 @@ def _quantity(unit: str, **options: Any) -> Any:
     return field(metadata={"unit": unit}, **options)
 
 
+class ReadOnly(dict):
+    """A dictionary that stays as it is; it can be copied and pickled, as a `Device` can.
+
+    >>> ReadOnly(a=1).pop("a")
+    Traceback (most recent call last):
+    ...
+    TypeError: what a device says stays as it is; dataclasses.replace makes another device
+    """
+
+    def _refuse(self, *arguments: Any, **more: Any) -> NoReturn:
+        raise TypeError(
+            "what a device says stays as it is; dataclasses.replace makes another device"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple:
+        return ReadOnly, (dict(self),)
+
+
 @dataclass(frozen=True)
 class Device:
     """A processor: what it can compute per second, move per second, and hold.
@@ -166,7 +186,7 @@ class Device:
 
     def __post_init__(self) -> None:
         for name in ("flop_per_cycle_per_sm", "peak", "sources"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name) or {})))
+            object.__setattr__(self, name, ReadOnly(getattr(self, name) or {}))
 
     @property
     def shared_bandwidth(self) -> float | None:
@@ -297,7 +317,7 @@ def parse(name: str, text: str) -> Device:
         raise ValueError(f"{name}.toml: {', '.join(missing)} missing")
     major, minor = str(plain["compute_capability"]).split(".")
     plain["compute_capability"] = (int(major), int(minor))
-    return Device(**plain, sources=MappingProxyType(origin))
+    return Device(**plain, sources=origin)
 
 
 def number(name: str, key: str, unit: str, entry: Any, origin: dict[str, Source]) -> Any:

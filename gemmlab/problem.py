@@ -70,6 +70,13 @@ class Product:
                     f"{name}={getattr(self, name)!r} is too large for accumulate="
                     f"{self.accumulate!r}; use at most {largest:.6g}"
                 )
+        for name, scalar in zip(("alpha", "beta"), self.scalars(), strict=True):
+            if getattr(self, name) != 0 == scalar:
+                least = number_format(self.accumulate).smallest
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is too small for accumulate="
+                    f"{self.accumulate!r}, where it is 0; use 0, or at least {least:.6g}"
+                )
         if self.out_dtype is None:
             out = "float32" if self.dtype == "tf32" else self.dtype
             object.__setattr__(self, "out_dtype", out)
@@ -132,6 +139,15 @@ class Product:
     def formats(self) -> tuple[str, str, str]:
         """The formats of A, B and C."""
         return self.dtype, self.dtype, self.out_dtype
+
+    def scalars(self) -> tuple[np.floating, np.floating]:
+        """α and β as a kernel takes them: numbers of the accumulation's format.
+
+        >>> Gemm(8, 8, 8, alpha=0.1, dtype="float16").scalars()
+        (np.float32(0.1), np.float32(0.0))
+        """
+        scalar = number_format(self.accumulate).carrier.type
+        return scalar(self.alpha), scalar(self.beta)
 
 
 EXACT = 2.0**53  # float64 has every whole number below
@@ -196,15 +212,6 @@ class Gemm(Product):
         """The NumPy types of the arrays of A, B and C: uint16 words where they are bfloat16."""
         return tuple(number_format(name).memory for name in self.formats)
 
-    def scalars(self) -> tuple[np.floating, np.floating]:
-        """α and β as a kernel takes them: numbers of the accumulation's format.
-
-        >>> Gemm(8, 8, 8, alpha=0.1, dtype="float16").scalars()
-        (np.float32(0.1), np.float32(0.0))
-        """
-        scalar = number_format(self.accumulate).carrier.type
-        return scalar(self.alpha), scalar(self.beta)
-
     def oriented(self, operands: Operands) -> Operands:
         """Give A (m×k), B (k×n) and C (m×n) as the formula has them: views of the stored arrays."""
         a, b, c = operands
@@ -268,16 +275,22 @@ class Gemm(Product):
         return self.oriented(Operands(*exact))
 
     def reference(self, operands: Operands) -> np.ndarray:
-        """αAB + βC in float64, (m, n); C is not read where β = 0, as BLAS has it."""
+        """αAB + βC in float64, (m, n); C is not read where β = 0, as BLAS has it.
+
+        α and β are those that a kernel is given (`scalars`).
+        """
         a, b, c = self.values(operands)
-        out = self.alpha * (a @ b)
-        return out + self.beta * c if self.beta != 0 else out
+        alpha, beta = map(float, self.scalars())
+        out = alpha * (a @ b)
+        return out + beta * c if beta != 0 else out
 
     def error(self, result: np.ndarray, operands: Operands) -> float:
         """Return the largest error of `result`, relative to the magnitudes that were summed.
 
-        max over i, j of |result − reference| / (|α|·|A||B| + |β|·|C|); infinity where `result` has
-        a NaN or an infinity. A right kernel stays at or below `tolerance`.
+        max over i, j of (|result − reference| − η) / (|α|·|A||B| + |β|·|C|), at least 0, where η is
+        the smallest number of C's format or of the sum's, by which a result that underflows may
+        differ; infinity where `result` has a NaN or an infinity. A right kernel stays at or below
+        `tolerance`.
         """
         return float(np.max(self.errors(result, operands)))
 
@@ -289,11 +302,14 @@ class Gemm(Product):
         if result.shape != (self.m, self.n):
             raise ValueError(f"C has shape {result.shape}; this problem needs {(self.m, self.n)}")
         a, b, c = map(np.abs, self.values(operands))
-        scale = abs(self.alpha) * (a @ b)
-        if self.beta != 0:
-            scale += abs(self.beta) * c
+        alpha, beta = (abs(float(scalar)) for scalar in self.scalars())
+        scale = alpha * (a @ b)
+        if beta != 0:
+            scale += beta * c
         result = from_memory(result, self.out_dtype).astype(np.float64)
+        underflow = max(number_format(name).smallest for name in (self.accumulate, self.out_dtype))
         difference = np.abs(result - self.reference(operands))
+        difference = np.maximum(difference - underflow, 0)
         # 0 / 0 is a right zero; anything else over a zero scale is wrong by infinitely much.
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = np.where(difference == 0, 0.0, difference / scale)
@@ -331,9 +347,25 @@ class Gemms(Product):
     def __len__(self) -> int:
         return len(self.m)
 
-    def __getitem__(self, index: Any) -> Gemm:
-        rest = {x: getattr(self, x) for x in ("alpha", "beta", *Arithmetic._fields, "layout")}
-        return Gemm(*(int(getattr(self, x)[index]) for x in "mnk"), **rest)
+    def __getitem__(self, index: Any) -> "Gemm | Gemms":
+        """Give one product, or several of them where the index leaves several."""
+        sizes = [getattr(self, x)[index] for x in "mnk"]
+        if np.ndim(sizes[0]):
+            return Gemms(*sizes, **self._rest)
+        return Gemm(*map(int, sizes), **self._rest)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Gemms):
+            return NotImplemented
+        same = (np.array_equal(getattr(self, x), getattr(other, x)) for x in "mnk")
+        return self._rest == other._rest and all(same)
+
+    __hash__ = None  # type: ignore[assignment]  # as arrays have none
+
+    @property
+    def _rest(self) -> dict[str, Any]:
+        """The fields that all products share."""
+        return {x: getattr(self, x) for x in ("alpha", "beta", *Arithmetic._fields, "layout")}
 
 
 def _whole_numbers(name: str, values: Any) -> np.ndarray:
@@ -343,6 +375,8 @@ def _whole_numbers(name: str, values: Any) -> np.ndarray:
         raise TypeError(f"{name} holds {array.dtype}; use whole numbers of at least 1")
     if array.size:
         whole_number(name, int(array.min()))
+    if array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} holds {int(array.max())}; use whole numbers below 2^63")
     return array.astype(np.int64)
 
 

@@ -60,7 +60,7 @@ class Tiling:
     def _check_nested(outer: str, tile: tuple, inner: str, part: tuple) -> None:
         for axis, whole, size in zip("mn", tile, part, strict=True):
             if whole % size:
-                fits = ", ".join(str(d) for d in range(1, whole + 1) if whole % d == 0)
+                fits = ", ".join(map(str, _divisors(whole)))
                 raise ValueError(
                     f"{inner} tile of {size} does not divide the {outer} tile of {whole} along "
                     f"{axis}; use one of {fits}"
@@ -111,3 +111,12 @@ class Tiling:
         """Operations on whole tiles [FLOP]: 2mnk with every size rounded up to its tile."""
         (across, down), (bm, bn, bk) = self.grid(problem), self.block
         return 2 * (down * bm) * (across * bn) * (self.steps(problem) * bk)
+
+
+def _divisors(number: int, most: int = 1024) -> list[int]:
+    """List the divisors of a number, up to `most`, which is the most threads that a block has.
+
+    >>> _divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    return [d for d in range(1, min(number, most) + 1) if number % d == 0]

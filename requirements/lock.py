@@ -10,15 +10,22 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SETS = {name: [name] for name in ("lab", "forecast", "gpu", "book", "test", "browser")}
+NAMES = ("lab", "forecast", "gpu", "book", "test", "browser", "build", "uv")
+SETS = {name: [name] for name in NAMES}
+BEFORE = ("build", "uv")  # what installs the others needs none of what gemmlab itself does
 
 
 def resolve(extras: list[str], constraints: list[Path], out: Path) -> None:
-    """Resolve the project with these extras into `out`, within the constraints."""
+    """Resolve the project with these extras into `out`, within the constraints.
+
+    Each package has the hashes of its files: another file under its name is not installed.
+    """
     command = ["uv", "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11"]
     command += [part for extra in extras for part in ("--extra", extra)]
     command += [part for path in constraints for part in ("--constraint", str(path))]
     command += ["--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--quiet"]
+    command += ["--generate-hashes"]
+    command += ["--no-emit-package", "numpy"] if out.stem in BEFORE else []
     command += [
         "--custom-compile-command",
         "python requirements/lock.py",
@@ -33,7 +40,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         everything = Path(scratch) / "everything.txt"
         old = [] if "--upgrade" in sys.argv[1:] else sorted(HERE.glob("*.txt"))
-        resolve([extra for extras in SETS.values() for extra in extras], old, everything)
+        extras = [extra for extras in SETS.values() for extra in extras]
+        resolve(extras, old, everything)
         for name, extras in SETS.items():
             resolve(extras, [everything], HERE / f"{name}.txt")
 

@@ -1,5 +1,8 @@
 """Devices: figures against their files, files against their sources, the machine at hand."""
 
+import copy
+import dataclasses
+import pickle
 import tomllib
 from dataclasses import FrozenInstanceError, fields, replace
 from decimal import Decimal
@@ -235,3 +238,16 @@ def test_gpu_status_never_raises_and_says_why():
 
 def test_every_field_has_a_default_but_the_names():
     assert Device("x", "X", "cpu").peak == {}
+
+
+def test_a_device_can_be_copied_pickled_and_listed():
+    h200 = device("h200")
+    for copied in (pickle.loads(pickle.dumps(h200)), copy.deepcopy(h200)):
+        assert copied == h200
+        assert copied.sources == h200.sources
+    assert dataclasses.asdict(h200)["peak"] == h200.peak
+    for change in ("clear", "popitem"):
+        with pytest.raises(TypeError, match="stays as it is"):
+            getattr(h200.peak, change)()
+    with pytest.raises(TypeError, match="stays as it is"):
+        h200.peak["float32"] = 1.0

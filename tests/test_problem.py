@@ -5,7 +5,7 @@ import pytest
 
 from gemmlab.arguments import whole_number
 from gemmlab.formats import FORMATS, from_memory, round_to, to_memory
-from gemmlab.problem import Gemm, Operands
+from gemmlab.problem import Gemm, Gemms, Operands
 
 SHAPES = [(1, 1, 1), (1, 7, 3), (17, 1, 40), (33, 65, 1), (64, 48, 129), (20, 30, 1000)]
 
@@ -390,3 +390,36 @@ def test_layouts_are_part_of_the_problem():
     for layout in ("NN", "t", "", None):
         with pytest.raises(ValueError, match=f"layout={layout!r} is not known; use one of nn, nt"):
             Gemm(2, 3, 4, layout=layout)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "accumulate", "dtype"),
+    [(1e-40, "float32", "float32"), (1e-6, "float16", "float16"), (3e-42, "float32", "float16")],
+)
+def test_a_rounded_result_is_right_where_alpha_is_subnormal(alpha, accumulate, dtype):
+    p = Gemm(16, 16, 16, alpha=alpha, dtype=dtype, accumulate=accumulate)
+    o = p.operands(kind="integers")
+    a, b, _ = p.values(o)
+    exact = (np.float64(p.scalars()[0]) * (a @ b)).astype(p.memory[2])
+    assert p.error(exact, o) <= p.tolerance
+    assert p.error(exact + 1, o) > p.tolerance
+
+
+def test_a_scalar_that_would_be_zero_is_refused():
+    for name in ("alpha", "beta"):
+        with pytest.raises(ValueError, match=f"{name}=1e-50 is too small for accumulate='float32'"):
+            Gemm(1, 1, 1, **{name: 1e-50})
+    assert Gemm(1, 1, 1, alpha=1e-50, dtype="float64").alpha == 1e-50
+    assert Gemm(1, 1, 1, alpha=0.0).alpha == 0
+
+
+def test_many_products_compare_and_give_rows():
+    many = Gemms(m=[[8, 16], [32, 64]], n=8, k=8)
+    assert many == Gemms(m=[[8, 16], [32, 64]], n=[8, 8], k=8)
+    assert many != Gemms(m=[[8, 16], [32, 64]], n=8, k=8, beta=1.0)
+    assert many != Gemms(m=[8, 16], n=8, k=8)
+    assert many != 1
+    assert many[1] == Gemms(m=[32, 64], n=8, k=8)
+    assert many[0, 1] == Gemm(16, 8, 8)
+    with pytest.raises(ValueError, match="m holds 9223372036854775808; use whole numbers below"):
+        Gemms(m=np.array([2**63], np.uint64), n=8, k=8)

@@ -62,3 +62,10 @@ def test_thread_tiles_must_divide():
         Tiling(block=(16, 12, 8), thread=(3, 3))
     with pytest.raises(ValueError, match=r"of 5 .* of 12 along n; use one of 1, 2, 3, 4, 6, 12$"):
         Tiling(block=(16, 12, 8), thread=(4, 5))
+
+
+def test_divisors_of_a_large_tile_are_listed_at_once():
+    with pytest.raises(
+        ValueError, match=r"does not divide the block tile of 1000000007 along m; use one of 1$"
+    ):
+        Tiling(block=(10**9 + 7, 8, 8), thread=(2, 2))

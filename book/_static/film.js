@@ -4,20 +4,31 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
 function play(film) {
   const { images, pictures } = JSON.parse(film.querySelector("script").textContent);
   const controls = [...film.querySelectorAll("[data-pictures]")].map(control);
-  const screen = film.querySelector(".film-picture");
+  const screen = film.querySelector(".film-picture"), caption = film.querySelector(".film-caption");
   film.querySelector(".film-controls").hidden = false;
   // Where the picture is wider than its place, the keyboard scrolls it.
   new ResizeObserver(() => {
     if (screen.scrollWidth > screen.clientWidth) screen.tabIndex = 0;
     else screen.removeAttribute("tabindex");
   }).observe(screen);
+  // The caption has the room of its longest text, so that the picture below stays where it is.
+  let width = 0;
+  new ResizeObserver(() => {
+    if (width === caption.clientWidth) return;
+    width = caption.clientWidth;
+    const shown = caption.textContent;
+    caption.style.minHeight = "";
+    const heights = pictures.map(([, text]) => ((caption.textContent = text), caption.offsetHeight));
+    caption.textContent = shown;
+    caption.style.minHeight = `${Math.max(...heights)}px`;
+  }).observe(caption);
   for (const moved of controls)
     moved.element.addEventListener("input", () => {
       for (const other of controls) if (other !== moved) other.reset();
       moved.tell();
       const [picture, text] = pictures[moved.picture()];
       screen.innerHTML = picture.replace(/"@(\d+)"/g, (_, number) => `"${images[number]}"`);
-      film.querySelector(".film-caption").textContent = text;
+      caption.textContent = text;
     });
 }
 

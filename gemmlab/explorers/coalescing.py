@@ -7,7 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from gemmlab import plots, simulate
 from gemmlab.arguments import whole_number
-from gemmlab.explorers.shared.base import Explorer, Picture
+from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Number, dropdown
 from gemmlab.formats import number_format
 from gemmlab.model import transactions
@@ -56,8 +56,8 @@ class Coalescing(Explorer):
     """
 
     def __init__(self, stride: int = 1, offset: int = 0, itemsize: int = 4) -> None:
-        curve, (self.curve_axes,) = plots.figure(4.4, 3.6)
-        map_, (self.map_axes,) = plots.figure(4.8, 3.6)
+        curve, (self.curve_axes,) = plots.figure(3.9, 3.4)
+        map_, (self.map_axes,) = plots.figure(4.3, 3.4)
         plots.describe(map_, "Map of the sectors that the load touches, 1024 bytes in a row")
         super().__init__(Picture(curve, map_))
         if itemsize not in ELEMENTS:
@@ -69,7 +69,7 @@ class Coalescing(Explorer):
         self.predicted = self.counted = 0
         self._draw_axes()
         controls = self.stride, self.offset, self.itemsize
-        self.arrange(controls, watched=controls)
+        self.arrange([row(*controls)], watched=controls)
 
     def show(self) -> str:
         stride, offset, size = self.stride.value, self.offset.value, self.itemsize.value
@@ -135,9 +135,7 @@ class Coalescing(Explorer):
         ax.set_yticks(np.arange(down) + 0.5, [f"{row * ROW}" for row in range(down)])
         ax.tick_params(labelsize=style.TICK, length=0)
         ax.invert_yaxis()
-        ax.set_xlabel(
-            "address [B]: a box is a sector, darker where more of it is used", fontsize=style.NOTE
-        )
+        ax.set_xlabel("address [B]; a box is a sector: more colour, more used", fontsize=style.NOTE)
         ax.spines[:].set_visible(False)
         edges = range(0, across + 1, per_line)
         self.edges = ax.vlines(edges, 0, down, color=style.GREY, linewidth=1)

@@ -89,10 +89,10 @@ class DotError(Explorer):
     def __init__(
         self, k: int = 1024, dtype: str = "float16", arch: str = "sm_90", values: str = "positive"
     ) -> None:
-        curves, (self.curve_axes,) = plots.figure(5.0, 4.2)
-        self.curve_axes.set_position((0.17, 0.14, 0.62, 0.74))  # names stand at its right
-        dots, (self.dot_axes,) = plots.figure(4.4, 4.2)
-        self.dot_axes.set_position((0.04, 0.14, 0.92, 0.74))
+        curves, (self.curve_axes,) = plots.figure(4.4, 3.4)
+        self.curve_axes.set_position((0.16, 0.15, 0.6, 0.72))  # names stand at its right
+        dots, (self.dot_axes,) = plots.figure(3.8, 3.4)
+        self.dot_axes.set_position((0.04, 0.15, 0.92, 0.72))
         plots.describe(
             dots, "Errors of all float32 sums at this k, in a row for each way of summing"
         )

@@ -58,9 +58,9 @@ class KernelLab(running.Runner):
         backend: str = "auto",
         device: str = RECORDED,
     ) -> None:
-        bars, (self.left,) = plots.figure(5.2, 4.9)
-        detail, (self.right,) = plots.figure(4.4, 4.9)
-        for figure, left in ((bars, 0.44), (detail, 0.2)):
+        bars, (self.left,) = plots.figure(4.5, 3.5)
+        detail, (self.right,) = plots.figure(3.8, 3.5)
+        for figure, left in ((bars, 0.5), (detail, 0.2)):
             figure.subplots_adjust(left=left, right=0.95, top=0.87)
         super().__init__(Picture(bars, detail), load_device(device))
         chosen = kernels.get(kernel) if isinstance(kernel, str) else kernels.own(kernel, tile)
@@ -99,11 +99,9 @@ class KernelLab(running.Runner):
         self.enable()
         for control in (self.kernel, self.backend, self.stored, self.ragged):
             control.observe(self._offer, "value")
-        asked = row(self.size, self.stored, self.sides)
+        asked = row(self.size, self.stored, self.sides, self.ragged)
         watched = self.tile, self.size, self.m, self.n, self.k  # others draw once they have offered
-        self.arrange(
-            [row(self.kernel, self.backend), self.tile, asked, self.ragged, self.buttons], watched
-        )
+        self.arrange([row(self.kernel, self.backend), self.tile, asked, self.buttons], watched)
 
     # ------------------------------------------------------------------ what the controls say
 
@@ -248,7 +246,7 @@ class KernelLab(running.Runner):
             self.left.clear()
             self.right.clear()
             # The names of counters take more room than numbers do.
-            self.right.figure.subplots_adjust(left=0.2 if quantity == "speed" else 0.37)
+            self.right.figure.subplots_adjust(left=0.2 if quantity == "speed" else 0.43)
             self.rows = self.over = self.compared = self.origin = self._drawn = None
             if quantity == "speed":  # a mark for the chosen size
                 (self.here,) = self.right.plot([], [], "o", markersize=15, zorder=6)

@@ -40,7 +40,7 @@ class Memories(Explorer):
         name = getattr(kernel, "name", kernel)
         if name not in RUNGS:
             raise ValueError(f"kernel={name!r} is no rung of the ladder; use {', '.join(RUNGS)}")
-        figure, (self.ax,) = plots.figure(7.5, 4.2)
+        figure, (self.ax,) = plots.figure(7.5, 3.5)
         super().__init__(Picture(figure))
         self._devices = {load_device(known).title: load_device(known) for known in names()}
         chosen = load_device(device)

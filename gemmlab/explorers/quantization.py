@@ -111,9 +111,9 @@ class Quantization(Explorer):
         tile = tile or here.tiles[1 if here.counted else 0]
         if tuple(tile) not in here.tiles:
             raise ValueError(f"tile={tile!r} is not offered; use one of {here.tiles}")
-        tiles, (self.over_c,) = plots.figure(3.5, 3.4, left=0.06, bottom=0.15)
-        sms, (self.over_sms,) = plots.figure(3.5, 3.4, left=0.2, bottom=0.38)
-        curve, (self.over_n,) = plots.figure(8.6, 3.1, bottom=0.3)
+        tiles, (self.over_c,) = plots.figure(1.9, 3.4, left=0.06, right=0.94, bottom=0.38)
+        sms, (self.over_sms,) = plots.figure(2.6, 3.4, left=0.21, right=0.96, bottom=0.38)
+        curve, (self.over_n,) = plots.figure(4.0, 3.4, left=0.15, right=0.97, bottom=0.38)
         super().__init__(Picture(tiles, sms, curve))
         titles = {scale(name).device.title: name for name in known}
         self.device = dropdown("GPU", list(titles.items()), device)

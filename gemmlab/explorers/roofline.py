@@ -35,7 +35,7 @@ class Roofline(Explorer):
         n: int = 128,
         k: int = 8192,
     ) -> None:
-        figure, (self.ax,) = plots.figure(7.5, 4.2)
+        figure, (self.ax,) = plots.figure(7.5, 3.5)
         super().__init__(Picture(figure))
         self._devices = {load_device(name).title: load_device(name) for name in names()}
         chosen = load_device(device)
@@ -50,7 +50,7 @@ class Roofline(Explorer):
         self.roof = self.points = self.origin = None
         self.device.observe(self._offer_formats, "value")
         self.arrange(
-            [row(self.device, self.dtype), self.m, self.n, self.k],
+            [row(self.device, self.dtype), row(self.m, self.n, self.k)],
             # Another device draws once it has offered its formats.
             watched=(self.dtype, self.m, self.n, self.k),
         )

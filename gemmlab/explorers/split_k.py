@@ -65,8 +65,8 @@ class SplitK(running.Runner):
         wanted = _name(block or suggested.block)
         if wanted not in tiles:
             raise ValueError(f"block={block!r} is not offered; use one of {', '.join(tiles)}")
-        curve, (self.left,) = plots.figure(5.6, 4.0, left=0.18, bottom=0.27)
-        over_sms, (self.right,) = plots.figure(4.2, 4.0, bottom=0.27)
+        curve, (self.left,) = plots.figure(4.4, 3.3, left=0.18, bottom=0.28)
+        over_sms, (self.right,) = plots.figure(3.8, 3.3, bottom=0.28)
         super().__init__(Picture(curve, over_sms), target)
         self._kind: tuple = ()
         self._recorded = offers.recorded(target)

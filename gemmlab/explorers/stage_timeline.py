@@ -47,7 +47,7 @@ class StageTimeline(Preparer):
             )
         if step not in range(STEPS):
             raise ValueError(f"step={step!r}; use 0 to {STEPS - 1}")
-        figure, (self.ax,) = plots.figure(9.6, 4.1, left=1.35 / 9.6, bottom=0.85 / 4.1)
+        figure, (self.ax,) = plots.figure(7.8, 3.6, left=1.35 / 7.8, bottom=0.85 / 3.6)
         super().__init__(Picture(figure))
         self.kernel = dropdown("rung", known, kernel, "18em")
         self.step = widgets.IntSlider(

@@ -105,8 +105,8 @@ class Stages(running.Runner):
             )
         if stages not in STAGES:
             raise ValueError(f"stages={stages!r}; use 1 to {STAGES[-1]}")
-        left, (self.left,) = plots.figure(5.4, 4.0, left=0.95 / 5.4, bottom=0.95 / 4.0)
-        right, (self.right,) = plots.figure(4.4, 4.0, bottom=0.95 / 4.0)
+        left, (self.left,) = plots.figure(4.5, 3.5, left=0.95 / 4.5, bottom=0.95 / 3.5)
+        right, (self.right,) = plots.figure(3.7, 3.5, bottom=0.95 / 3.5)
         super().__init__(Picture(left, right), load_device(device))
         self.tile = controls.dropdown("tile", [("×".join(map(str, t)), t) for t in TILES], tile)
         self.stages = widgets.IntSlider(

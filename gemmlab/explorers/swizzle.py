@@ -60,8 +60,8 @@ class Swizzle(Explorer):
             raise ValueError(f"length={length!r} is not offered; use one of {known}")
         if piece not in range(length // PIECE):
             raise ValueError(f"piece={piece!r} is not in a row; use 0 to {length // PIECE - 1}")
-        tile, (self.tile_axes,) = plots.figure(5.2, 4.9, bottom=0.17)
-        costs, (self.cost_axes,) = plots.figure(4.2, 4.9, bottom=0.17)
+        tile, (self.tile_axes,) = plots.figure(4.5, 3.9, bottom=0.17)
+        costs, (self.cost_axes,) = plots.figure(3.7, 3.9, bottom=0.17)
         super().__init__(Picture(tile, costs))
         self.device = load_device(RECORDED)
         self.runs: dict[tuple[str, int], Measurement] = {}
@@ -137,7 +137,7 @@ class Swizzle(Explorer):
         style.plain_axis(ax.yaxis, "wavefronts of shared loads per mma")
         ax.set_xlabel("elements of a row of A's tile", fontsize=style.LABEL, color=style.INK)
         ax.set_xticks(range(len(LENGTHS)), LENGTHS)
-        ax.set(xlim=(-0.5, len(LENGTHS) - 0.5), ylim=(0, 20))
+        ax.set(xlim=(-0.5, len(LENGTHS) - 0.5), ylim=(0, 24))
         self.tile, self.origin, self.lines, self.dots = None, None, {}, {}
         for (name, colour), dash in zip(COLOURS.items(), ("--", "-"), strict=True):
             kernel = kernels.get(name)

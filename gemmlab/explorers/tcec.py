@@ -165,7 +165,7 @@ RUN = LENGTHS[:4]  # k of the kernel: the simulator takes a moment
 SCALES = (0, 4, 8, 10, 11, 12, 14, 16)  # exponents of the scale
 SIZES = range(-32, 21, 4)  # exponents of the operands, where the curve has points
 LEAST, MOST = 2.0**-28, 2.0  # errors that are shown; what is no number lies at the upper one
-ROOM = 2.0**8  # above them, for the legend
+ROOM = 2.0**10  # above them, for the legend
 
 
 def operands(k: int, size: int, values: str) -> tuple[np.ndarray, np.ndarray]:
@@ -238,8 +238,8 @@ class Tcec(Explorer):
         ):  # fmt: skip
             if value not in list(known):
                 raise ValueError(f"{name}={value!r} is not offered; use one of {list(known)}")
-        over_k, (self.left,) = plots.figure(4.9, 4.1, left=0.17, bottom=0.17)
-        over_sizes, (self.right,) = plots.figure(4.9, 4.1, left=0.17, bottom=0.17)
+        over_k, (self.left,) = plots.figure(4.1, 3.5, left=0.17, bottom=0.17)
+        over_sizes, (self.right,) = plots.figure(4.1, 3.5, left=0.17, bottom=0.17)
         super().__init__(Picture(over_k, over_sizes))
         self.found = self.expected = self.bound = 0.0
         self.unit = dropdown("units", list(UNITS), unit)
@@ -327,7 +327,7 @@ class Tcec(Explorer):
         )
         ax.set_ylabel("largest error / Σ|a·b|", fontsize=style.LABEL)
         if over_k:
-            ax.legend(loc="upper right", frameon=False, fontsize=style.NOTE, ncols=2)
+            style.legend(ax, *ax.get_legend_handles_labels(), loc="upper right", ncols=2)
         style.title(ax, "Error over k" if over_k else "Error over the size of operands")
         style.provenance(ax, told)
         plots.describe(

@@ -60,8 +60,8 @@ class ThreadTiles(Runner):
         chosen = kernels.get(kernel)
         chosen.choose(tiling(*thread))
         backends.choose(chosen, backend)
-        tiles, (self.left,) = plots.figure(5.0, 4.0)
-        limits, (self.right,) = plots.figure(4.6, 4.0)
+        tiles, (self.left,) = plots.figure(4.5, 3.4)
+        limits, (self.right,) = plots.figure(3.7, 3.4)
         plots.describe(limits, "The time that each resource needs for the chosen thread tile")
         super().__init__(Picture(tiles, limits), load_device(device))
         self._mode, self.limits = "", None

@@ -142,14 +142,14 @@ class Timeline(Preparer):
             raise ValueError(f"left_out={left_out!r}; use one of {', '.join(map(repr, LEFT_OUT))}")
         _within("start", start, STARTS[-1])
         _within("cycle", cycle, SHOWN - 1)
-        cells, (self.left,) = plots.figure(5.0, 4.3, left=0.8 / 5.0)
-        bars, (self.right,) = plots.figure(4.6, 4.3, left=1.4 / 4.6)
+        cells, (self.left,) = plots.figure(4.3, 3.6, left=0.8 / 4.3)
+        bars, (self.right,) = plots.figure(3.9, 3.6, left=1.4 / 3.9)
         super().__init__(Picture(cells, bars))
-        self.kernel = dropdown("rung", rungs, kernel, "18em")
+        self.kernel = dropdown("rung", rungs, kernel, "16em")
         self.left_out = dropdown(
-            "leave out", [(n, k) for k, n in LEFT_OUT.items()], left_out, "18em"
+            "leave out", [(n, k) for k, n in LEFT_OUT.items()], left_out, "16em"
         )
-        self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "18em")
+        self.view = dropdown("warps", (SCHEDULER, SM), SCHEDULER, "17em")
         self.start = Number("from cycle", start, STARTS, least=0)
         wide = {"width": "24em", "max_width": "100%"}
         self.cycle = widgets.IntSlider(
@@ -167,9 +167,8 @@ class Timeline(Preparer):
             control.observe(self._offer_warps, "value")
         self.arrange(
             [
-                row(self.kernel, self.left_out, self.view),
-                row(self.start, self.progress),
-                row(self.cycle, self.warp),
+                row(self.kernel, self.left_out, self.view, self.progress),
+                row(self.start, self.cycle, self.warp),
             ],
             (self.kernel, self.left_out, self.view, self.start, self.cycle, self.warp),
         )
@@ -209,6 +208,8 @@ class Timeline(Preparer):
         right = style.title(self.right, f"{name}: a step along k")
         self.origin = plots.provenance(self.left, "simulated from compiled code", self.origin)
         self.times = plots.provenance(self.right, _beside(chosen, recorded), self.times)
+        self.times.xy = 1, 1  # it ends where the axes do: names stand at their left
+        self.times.set_ha("right")
         self.moving = *self.cells.moving, heading, *self.bars.moving, right, self.times
         self.frames = (shape, window.first), self.right.get_xlim()
         self.steps = found

@@ -176,6 +176,8 @@ class Kernel(Launched):
     tilings : the tilings that are recorded, to be compared; its default alone where empty
     arithmetic : formats that go together: of A and B, of the sum, of C; see `Gemm.arithmetic`
     layouts : layouts of the operands that it takes, see `Gemm.layout`
+    product_error : relative error of the product of two elements, where a kernel takes them in
+        parts; 0 where it takes them as they are
     machine : "gpu", for Numba-CUDA kernels, or "cpu"
     library : True where `build` gives a library's routine: it runs, but cannot be simulated
     """
@@ -206,11 +208,21 @@ class Kernel(Launched):
     period: Callable[[Tiling], int] = one_round
     suggest: Callable[[Gemm, Device], Tiling] | None = None
     persistent: bool = False
+    product_error: float = 0.0
 
     @property
     def launches(self) -> tuple[Launched, ...]:
         """All launches, in their order; the kernel itself is the one that multiplies."""
         return (*self.before, self, *self.after)
+
+    def tolerance(self, problem: Gemm) -> float:
+        """Give the error that this kernel cannot exceed if it is right, as `Gemm.tolerance` does.
+
+        >>> from gemmlab import kernels
+        >>> 2**24 * (kernels.tcec_split.tolerance(Gemm(8, 8, 1)) - Gemm(8, 8, 1).tolerance)
+        12.0
+        """
+        return problem.tolerance + self.product_error
 
     def check_problem(self, problem: Gemm) -> None:
         """Raise ValueError unless the kernel computes in the problem's formats and layout."""

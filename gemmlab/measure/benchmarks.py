@@ -255,3 +255,9 @@ def matmul_times(device: str = RECORDED, root: str | Path = store.ROOT) -> Matmu
     """Read the times of `gemmlab.matmul` beside those of cuBLAS on `device`."""
     tables = {"products": Product, "parts": Part}
     return _read(MatmulTimes, device, "matmul.json", root, tables)
+
+
+def drawn_matmul_times(device: str = RECORDED, root: str | Path = store.ROOT) -> MatmulTimes:
+    """Read the same of products whose sizes were drawn, which nobody chose."""
+    tables = {"products": Product, "parts": Part}
+    return _read(MatmulTimes, device, "matmul_drawn.json", root, tables)

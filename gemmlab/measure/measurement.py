@@ -130,8 +130,14 @@ def _percentile(samples: tuple[float, ...], p: float) -> float:
 def residual(measured: Measurement, predicted: Prediction) -> dict[str, float]:
     """Subtract what was predicted from what was measured: "seconds", and each counter.
 
-    Raises ValueError where the two are not about the same kernel and problem.
+    Raises ValueError where the two are not about the same kernel and problem, and TypeError for
+    what is neither.
     """
+    for name, value, kind in (
+        ("measured", measured, Measurement), ("predicted", predicted, Prediction),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise TypeError(f"{name}={value!r} is not a {kind.__name__}")
     if (measured.kernel, measured.problem) != (predicted.kernel, predicted.problem):
         raise ValueError(
             f"cannot compare {measured.kernel} on {measured.problem} "

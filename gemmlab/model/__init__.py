@@ -42,6 +42,9 @@ class Predictable(Protocol):
     def work(self) -> Callable[[Gemm, Tiling], Work] | None: ...
 
 
+MOST_TILES = 1 << 22  # along an edge of C, each of which the model looks at
+
+
 @dataclass(frozen=True)
 class Prediction(Rates):
     """The model says this of one problem on one device; fields are named as in `Measurement`.
@@ -113,7 +116,11 @@ def predict(
     >>> predict(Gemm(8192, 8192, 8192, dtype="float16"), "v100").limiter
     'math'
     """
-    target = load_device(device) if isinstance(device, str) else device
+    if not isinstance(problem, Gemm):
+        raise TypeError(f"problem={problem!r} is not a Gemm; use Gemm(m, n, k)")
+    if not (kernel is None or hasattr(kernel, "work")):
+        raise TypeError(f"kernel={kernel!r} is not a Kernel; use one of gemmlab.kernels")
+    target = load_device(device)
     if kernel is None:
         if tiling is not None:
             raise ValueError(f"tiling={tiling} was given without a kernel; pass kernel= as well")
@@ -130,6 +137,11 @@ def predict(
 
 def _of_kernel(problem: Gemm, device: Device, kernel: Predictable, tiling: Tiling) -> Prediction:
     """Give the prediction for a kernel that has a model and can run the problem in this tiling."""
+    if (most := max(tiling.grid(problem))) > MOST_TILES:
+        raise ValueError(
+            f"{problem} has {most:,} tiles of {tiling} along one edge; the model of {kernel.name} "
+            f"counts up to {MOST_TILES:,}. Leave out kernel= for the ideal one"
+        )
     grid, block = kernel.launch(problem, tiling, device)
     launch = _Launch(math.prod(grid), math.prod(block), kernel.shared_bytes(problem, tiling))
     work = kernel.work(problem, tiling).with_blocks(launch.blocks)

@@ -15,6 +15,7 @@ wavefronts are then fewer than these.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple, Self
 
@@ -210,10 +211,28 @@ def of_matrix(
     wide: int = 1,
 ) -> Counter[str]:
     """Transactions of lanes that access each tile of a row-major matrix, `times` over."""
+    row, col = (np.asarray(part, np.int64).tobytes() for part in (lanes.row, lanes.col))
+    once = _of_matrix(op, itemsize, row, col, lanes.valid.tobytes(), shape, tile, wide)
+    return Counter({name: times * count for name, count in once.items()})
+
+
+@lru_cache(maxsize=128)  # a choice of tilings asks again for other divisions of k
+def _of_matrix(
+    op: str,
+    itemsize: int,
+    row: bytes,
+    col: bytes,
+    valid: bytes,
+    shape: tuple[int, int],
+    tile: tuple[int, int],
+    wide: int,
+) -> Counter[str]:
     (height, length), (down, across) = shape, tile
+    parts = zip((row, col, valid), (np.int64, np.int64, bool), strict=True)
+    lanes = Lanes(*(np.frombuffer(x, kind).reshape(-1, transactions.WARP) for x, kind in parts))
     rows, cols = axis(height, down, length, itemsize), axis(length, across, 1, itemsize)
     offset = lanes.row * length + lanes.col
-    return global_access(op, itemsize, lanes, offset, rows, cols, [(0, 1, times)], wide)
+    return global_access(op, itemsize, lanes, offset, rows, cols, wide=wide)
 
 
 def shared_access(op: str, itemsize: int, lanes: Lanes, length: int, wide: int = 1) -> Counter[str]:

@@ -61,7 +61,7 @@ __all__ = ["Choice", "matmul", "matmul_choice"]
 
 
 def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
-    """Return A·B with errors like those of FP32 arithmetic, by Tensor Cores where there are any.
+    """Return A·B with errors like those of FP32 arithmetic, by Tensor Cores where that is faster.
 
     a, b : (m, k) and (k, n), or (batch, m, k) and (batch, k, n) float32: arrays of NumPy, CuPy or
         Numba's on a GPU, or tensors of PyTorch. Transposed views are multiplied as they are
@@ -70,7 +70,9 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
 
     Returns an array of the same library on the same device, row by row; on a GPU it is queued on
     the library's current stream. Arrays of the host are copied to the GPU that is there, and
-    NumPy multiplies where there is none. PyTorch can go back through it.
+    NumPy multiplies where there is none. PyTorch can go back through it. PyTorch and CuPy multiply
+    by cuBLAS themselves where Tensor Cores are not known to be faster (`matmul_choice`), thin and
+    small products above all; PyTorch only where it keeps to FP32.
 
     No element is represented worse than by 2^-22 of itself or 2^-39 of the largest one of its row
     of A or column of B. Infinities and NaN give what IEEE arithmetic in FP32 gives.
@@ -88,15 +90,19 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
 
 def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None) -> Choice:
     """Tell what `matmul` would do for these operands, and raise what it would raise."""
-    from gemmlab.multiplication import calling
-
-    return calling.choose(a, b, _budget(workspace_bytes))
+    return _calling().choose(a, b, _budget(workspace_bytes))
 
 
 def _multiplied(a: Any, b: Any, workspace_bytes: int | None) -> Any:
+    return _calling().multiply(a, b, _budget(workspace_bytes))
+
+
+@cache
+def _calling() -> ModuleType:
+    """The module that does it, which `import gemmlab` does not need."""
     from gemmlab.multiplication import calling
 
-    return calling.multiply(a, b, _budget(workspace_bytes))
+    return calling
 
 
 def _budget(workspace_bytes: int | None) -> int | None:

@@ -117,6 +117,30 @@ def place_of(name: str, x: Any) -> Place:
     raise TypeError(f"{name} is a {type(x).__module__}.{type(x).__name__}{where}; use {ACCEPTED}")
 
 
+def multiplies(place: Place) -> bool:
+    """Whether the library of a place multiplies on a GPU, and in FP32.
+
+    PyTorch may be told to round operands to TF32 for speed, which is not what is asked for here.
+    """
+    if place.device is None or place.library not in ("cupy", "torch"):
+        return False
+    return place.library == "cupy" or library_of(place).get_float32_matmul_precision() == "highest"
+
+
+def library_of(place: Place) -> Any:
+    """The module of a place's library, which has made the arrays."""
+    return sys.modules[place.library]
+
+
+def by_library(place: Place, a: Any, b: Any) -> Any:
+    """A·B by the library of a place, which is a GPU; CuPy multiplies on the current one."""
+    library = library_of(place)
+    if place.library == "torch" or library.cuda.runtime.getDevice() == place.device:
+        return library.matmul(a, b)
+    with library.cuda.Device(place.device):
+        return library.matmul(a, b)
+
+
 def stream_of(place: Place) -> int:
     """Return the address of the stream that a library uses on a GPU, 0 for the default one."""
     if place.library == "cupy":

@@ -22,19 +22,51 @@ KINDS = 256  # of operands, whose plans are kept
 
 def choose(a: Any, b: Any, budget: int | None) -> Choice:
     """Choose what multiplies two arrays, and in which panels."""
-    place, sizes = arrays.check(a, b)
-    return _choice(place.device, sizes, _layout(map(arrays.is_transposed, (a, b))), budget)
+    return _chosen(*arrays.check(a, b), a, b, budget)
+
+
+# Kinds of operands that a library multiplies: to know them again takes two microseconds, to check
+# operands ten.
+_handed_over: dict[tuple, arrays.Place] = {}
+
+
+def _kind(x: Any) -> tuple:
+    """What decides whether a library multiplies an array; CuPy's devices have no hash."""
+    device = getattr(x, "device", None)
+    return type(x), x.dtype, x.shape, getattr(device, "id", device)
 
 
 def multiply(a: Any, b: Any, budget: int | None) -> Any:
     """Return A·B, in an array of the same library on the same device."""
+    try:
+        kinds = _kind(a), _kind(b), budget
+        place = _handed_over.get(kinds)
+    except (AttributeError, TypeError):  # no arrays, as `check` tells
+        place = None
+    if place is not None and arrays.multiplies(place):
+        return arrays.by_library(place, a, b)
     place, sizes = arrays.check(a, b)
     if place.device is None:
         return _from_host(place, sizes, a, b, budget)
+    if _chosen(place, sizes, a, b, budget).kernel == "library":
+        if len(_handed_over) >= KINDS:
+            _handed_over.clear()
+        _handed_over[kinds] = place
+        return arrays.by_library(place, a, b)
     with plans.Current(place.device):
         c, bound, _ = ready(place, a, b, budget)
         plans.go(bound.calls)
     return c
+
+
+def _chosen(
+    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
+) -> Choice:
+    if arrays.multiplies(place):  # however operands are stored
+        choice = _choice(place.device, sizes, "nn", budget, place.library)
+        if choice.kernel == "library":
+            return choice
+    return _choice(place.device, sizes, _layout(map(arrays.is_transposed, (a, b))), budget)
 
 
 def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any, Bound, Any]:
@@ -79,16 +111,20 @@ def _layout(transposed: Iterable[bool]) -> str:
 
 @lru_cache(maxsize=KINDS)
 def _choice(
-    device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None
-) -> Choice:
-    """Return the kernel, its tiling and its panels; device: None for the host."""
+    device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None,
+    library: str | None = None,
+) -> Choice:  # fmt: skip
+    """Return the kernel, its tiling and its panels.
+
+    device : None for the host; library : that may multiply in the kernel's place
+    """
     (batch, m, n, k), tiling = sizes, None
     if not gpu_status().works:
         kernel, why = "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"
     elif device is None and 2 * batch * m * n * k < FEW_ON_HOST:
         kernel, why = "numpy", "the operands are small and on the host: NumPy multiplies there"
     else:
-        kernel, tiling, why = fastest(detect(), sizes, layout)
+        kernel, tiling, why = fastest(detect(), sizes, layout, library)
     bytes_of = partial(products.workspace_bytes, kernel, layout, k)
     panels = fitting((batch, m, n), bytes_of, budget)
     return Choice(kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels))

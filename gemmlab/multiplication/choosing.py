@@ -1,5 +1,9 @@
 """Which kernel multiplies: the one that is predicted to take least time on this GPU.
 
+Arrays of PyTorch and CuPy have a library of their own, cuBLAS, which multiplies unless Tensor Cores
+are known to take less time: their predicted time, with half of it added, is less than FP32 units
+could take at best. Thin, small and shallow products are the library's.
+
 A call takes the longer of two times: what the GPU is predicted to take, and what Python takes to
 queue it all, because a program that multiplies again and again waits for the slower of the two.
 Where memory is short, panels of C are computed one after the other. k is never cut: the result has
@@ -29,15 +33,19 @@ BESIDE = 8
 CALL, QUEUED = 14e-6, 5e-6
 FEW = 2 * 1024**3  # operations, from which on an H200's Tensor Cores take less time
 MOST_BLOCKS = 65_535  # of a grid along y and z
+# Times the predicted time, in which Tensor Cores are taken to be done: beside an H200, of 94 shapes
+# 26 were then multiplied by them, each faster than by cuBLAS (benchmarks/matmul.py --drawn).
+SURE = 1.5
 
 
 @dataclass(frozen=True)
 class Choice:
     """`matmul` does this for two operands.
 
-    kernel : "tcec_batched", "tcec_registers" or "pipelined", of `gemmlab.kernels`, or "numpy"
+    kernel : "tcec_batched", "tcec_registers" or "pipelined", of `gemmlab.kernels`, or "numpy", or
+        "library", the one that owns the arrays
     why : in one line
-    tiling : of the kernel; None for NumPy
+    tiling : of the kernel; None for NumPy and a library
     batch, m, n, k : of the product; layout : how operands are stored, see `Gemm.layout`
     panels : products, rows and columns of C that are computed at a time
     workspace_bytes : memory beside A, B and C [B]
@@ -87,12 +95,17 @@ def cost(way: Way) -> tuple[float, float]:
 
 
 def fastest(
-    device: Device, sizes: tuple[int, int, int, int], layout: str
-) -> tuple[str, Tiling, str]:
-    """Return the name of a kernel, its tiling and why; sizes: batch, m, n and k."""
+    device: Device, sizes: tuple[int, int, int, int], layout: str, library: str | None = None
+) -> tuple[str, Tiling | None, str]:
+    """Return the name of a kernel, its tiling and why.
+
+    sizes : batch, m, n and k; library : that multiplies where nothing is known to be faster
+    """
     told = "compute capability {}.{}".format(*device.compute_capability)
-    units = min(by_units(device, sizes, layout), key=cost, default=None)
     tensor = min(by_tensor_cores(device, sizes, layout), key=cost, default=None)
+    if library and (why := not_sure(device, sizes, tensor)):
+        return "library", None, f"{library} multiplies by cuBLAS: {why}"
+    units = min(by_units(device, sizes, layout), key=cost, default=None)
     if not units and not tensor:
         raise ValueError("{1}×{2}×{3} has more tiles than a launch has blocks".format(*sizes))
     if not tensor:
@@ -113,6 +126,25 @@ def fastest(
         "tcec_registers": "mma.sync: operands are split in registers",
     }[tensor.kernel]
     return tensor.kernel, tensor.tiling, f"{told} has {how}; {times}"
+
+
+def not_sure(device: Device, sizes: tuple[int, int, int, int], tensor: Way | None) -> str:
+    """Say why it is not known that Tensor Cores take less time than a library; empty if it is."""
+    if tensor is None:
+        return "this GPU has no Tensor Cores for it"
+    batch, *size = sizes
+    try:
+        at_best = batch * predict(Gemm(*size), device).seconds
+    except ValueError:
+        at_best = None
+    if at_best is None or tensor.gpu is None:
+        return "how fast the Tensor Cores of this GPU are is not known"
+    if SURE * tensor.seconds <= at_best:
+        return ""
+    return (
+        f"Tensor Cores are not known to be faster (predicted {tensor.microseconds}, FP32 units at "
+        f"best {at_best * 1e6:.3g} µs)"
+    )
 
 
 def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:

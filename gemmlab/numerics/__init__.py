@@ -6,6 +6,7 @@
 """
 
 from gemmlab.formats import (
+    BY_PTX,
     FORMATS,
     ROUNDINGS,
     Fields,
@@ -13,6 +14,7 @@ from gemmlab.formats import (
     decode,
     encode,
     fields,
+    from_memory,
     number_format,
     round_to,
     ulp,
@@ -25,7 +27,7 @@ from gemmlab.numerics.tensor_cores import *
 
 # Each module lists in its own __all__ what is for others; of `formats` it is a part.
 __all__ = [
-    "FORMATS", "ROUNDINGS", "Fields", "Format", "decode", "encode", "fields", "fma", "fma_chain",
-    "number_format", "round_to", "ulp",
+    "BY_PTX", "FORMATS", "ROUNDINGS", "Fields", "Format", "decode", "encode", "fields", "fma",
+    "fma_chain", "from_memory", "number_format", "round_to", "ulp",
 ]  # fmt: skip
 __all__ += [*errors.__all__, *tcec.__all__, *tensor_cores.__all__]

@@ -36,6 +36,36 @@ def sum_to_odd(a: Any, b: Any) -> Any:
     return np.where(fix, np.nextafter(s, toward), s)[()]
 
 
+_NORMAL = np.finfo(np.float32).smallest_normal
+_LEAST = np.iinfo(np.int64).min
+
+
+def sum_to_single(a: Any, b: Any) -> Any:
+    """The sum a + b of float64 numbers, rounded once, to float32.
+
+    Only where rounding to float64 could turn the later rounding is the sum rounded to odd there.
+    """
+    total = a + b
+    if _any_tie(total) or _any_subnormal(total):
+        total = sum_to_odd(a, b)
+    return total.astype(np.float32)
+
+
+def _any_tie(total: Any) -> Any:
+    """Say whether any of these sums, perhaps only after rounding, lies halfway between two float32.
+
+    Of its bits those below a float32's are then 1000…, which shifted to the top are the least
+    integer: one shift and one minimum find it, faster than a mask and a comparison.
+    """
+    return (total.view(np.int64) << 35).min() == _LEAST
+
+
+def _any_subnormal(total: Any) -> Any:
+    """Say whether any of these sums is below the normal numbers of float32, and not zero."""
+    small = abs(total) < _NORMAL
+    return small.any() and (small & (total != 0)).any()
+
+
 def fma(a: object, b: object, c: object, rounding: str = "RN") -> np.ndarray:
     """a·b + c of float32 numbers, rounded once to float32; arrays broadcast.
 

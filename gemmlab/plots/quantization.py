@@ -20,6 +20,8 @@ from gemmlab.plots.shared import style
 IDLE, ODD, EVEN, TAIL = range(4)  # what a place of a picture shows
 LOOKS = ListedColormap([to_rgba("white"), style.SKY, style.BLUE, style.ORANGE])
 NAMES = {ODD: "a full wave", EVEN: "the next one", TAIL: "the last wave, if not full"}
+WIDE = 4  # inches of axes, from which on a legend below them has three columns
+NAMED = 2.6  # inches of axes that take the sizes of C and its tiles in one line
 BELOW = 34  # of a legend under its axes: ticks and the name of the axis are between [pt]
 MOST_LINES = 64  # more tiles than this along an axis would be a solid grey
 QUANTITIES = {"time": "s", "speed": "FLOP/s", "share of the peak": ""}
@@ -71,7 +73,8 @@ def cover(ax: Axes, q: Quantization, artists: CoverArtists | None = None) -> Cov
     artists.over[1].set_bounds(0, m, n, bottom - m)
     room = 0.02 * max(right, bottom)
     ax.set(xlim=(-room, right + room), ylim=(bottom + room, -room))
-    artists.name.set_text(f"C: {m:,}×{n:,} in {q.down}×{q.across} tiles of {bm}×{bn}")
+    between = " " if _width(ax) >= NAMED else "\n"
+    artists.name.set_text(f"C: {m:,}×{n:,}{between}in {q.down}×{q.across} tiles of {bm}×{bn}")
     style.describe(
         ax,
         f"C has {m:,} rows and {n:,} columns: {q.down} by {q.across} tiles of {bm}×{bn}, "
@@ -126,8 +129,7 @@ def waves(ax: Axes, q: Quantization, artists: WaveArtists | None = None) -> Wave
         style.plain_axis(ax.yaxis, "SM")
         ax.grid(visible=False)
         patches = [Patch(color=LOOKS(look)) for look in NAMES]
-        height = 72 * ax.get_figure().get_size_inches()[1] * ax.get_position().height  # [pt]
-        below = {"loc": "upper left", "bbox_to_anchor": (-0.02, -BELOW / height), "ncols": 1}
+        below = {"loc": "upper left", "bbox_to_anchor": (-0.02, -BELOW / _height(ax)), "ncols": 1}
         style.legend(ax, patches, NAMES.values(), borderpad=0, **below)
     places = np.arange(rounds)[None, :] * sms + np.arange(sms)[:, None]
     artists.image.set_data(of_waves(q, places))
@@ -147,6 +149,16 @@ def waves(ax: Axes, q: Quantization, artists: WaveArtists | None = None) -> Wave
         "waves",
     )
     return artists
+
+
+def _width(ax: Axes) -> float:
+    """Return the width of axes [in], whatever their aspect."""
+    return ax.get_figure().get_figwidth() * ax.get_position(original=True).width
+
+
+def _height(ax: Axes) -> float:
+    """Return the height of axes [pt]."""
+    return 72 * ax.get_figure().get_figheight() * ax.get_position().height
 
 
 # ------------------------------------------------------------------------------- over sizes
@@ -201,7 +213,9 @@ def sawtooth(
                 fillstyle=style.FILLS[i % 2], markeredgewidth=0.7, label=name, linestyle="none",
             )  # fmt: skip
         handles = [*artists.lines.values(), *artists.marks.values()]
-        place = {"loc": "upper left", "bbox_to_anchor": (-0.01, -0.2), "ncols": 3, "borderpad": 0}
+        wide = _width(ax) >= WIDE
+        place = {"loc": "upper left", "ncols": 3 if wide else 1, "borderpad": 0}
+        place["bbox_to_anchor"] = (-0.01, -0.2 if wide else -BELOW / _height(ax))
         style.legend(ax, handles, [*artists.lines, *artists.marks], **place)
     drawn = [(artists.lines, predicted), (artists.marks, observed)]
     for made, given in drawn:

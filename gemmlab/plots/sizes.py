@@ -360,7 +360,7 @@ def _splits_legend(ax: Axes, artists: SplitsArtists) -> None:
     handles = [*artists.lines.values(), *artists.marks.values()]
     handles += [artists.library] if artists.library else []
     below = -36 / (72 * ax.get_figure().get_figheight() * ax.get_position().height)
-    place = {"loc": "upper left", "bbox_to_anchor": (-0.01, below), "ncols": 3, "borderpad": 0}
+    place = {"loc": "upper left", "bbox_to_anchor": (-0.12, below), "ncols": 3, "borderpad": 0}
     style.legend(ax, handles, names, **place)
     artists.names = names
 

@@ -276,6 +276,6 @@ def _new_rows(ax: Axes, rows: int, cycles: int, numbers: Sequence[int]) -> WarpA
     ax.grid(visible=False)
     ax.spines[["left", "bottom"]].set_visible(False)
     ax.set_xlabel(
-        "cycle (light: ready, another warp goes first)", fontsize=style.NOTE, color=style.INK
+        "cycle (faint: ready, another warp goes first)", fontsize=style.NOTE, color=style.INK
     )
     return WarpArtists(cells, slots, chosen)

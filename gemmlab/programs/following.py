@@ -10,6 +10,7 @@ environment, through `started/sitecustomize.py`. Other tools do the same: comput
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import copy
 import os
@@ -20,9 +21,10 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.programs.running import Account, Outcome, Unended, in_place_of_numba
@@ -144,19 +146,43 @@ def run(program: Callable[[Spool], int], outcome: Outcome) -> None:
     spool, here = Spool(folder), os.getpid()
     try:
         flush()
-        child = os.fork() if hasattr(os, "fork") else 0
-        if child:
+        if not hasattr(os, "fork"):
+            outcome.status = _followed(program, spool)
+        elif child := os.fork():
             outcome.status = _status(child)
         else:
-            kernels.watch(spool.watcher())
-            with _in_environment(folder):
-                outcome.status = program(spool)
-            if os.getpid() != here:
-                sys.exit(outcome.status)
+            _to_its_end(program, spool)
         account(spool, outcome)
     finally:
         if os.getpid() == here:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _followed(program: Callable[[Spool], int], spool: Spool) -> int:
+    """Run a program with a watcher of its launches, in an environment that says where to keep."""
+    watcher = spool.watcher()
+    with kernels.watched_by(watcher), _in_environment(spool.folder):
+        return program(spool)
+
+
+def _to_its_end(program: Callable[[Spool], int], spool: Spool) -> NoReturn:
+    """Run a program in a copy of the process, and end that as Python ends one.
+
+    What the process had registered for its own end is not the copy's to do.
+    """
+    status = 1
+    try:
+        atexit._clear()
+        status = _followed(program, spool)
+        threading._shutdown()  # waits for threads
+        if "multiprocessing.util" in sys.modules:
+            sys.modules["multiprocessing.util"]._exit_function()  # waits for processes
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        flush()
+        os._exit(status)
 
 
 def flush() -> None:
@@ -218,4 +244,4 @@ def follow() -> None:
         return
     spool = Spool(folder)
     spool.write("numba", _for_good.enter_context(in_place_of_numba()))
-    kernels.watch(spool.watcher())
+    _for_good.enter_context(kernels.watched_by(spool.watcher()))

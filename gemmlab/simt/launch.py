@@ -165,6 +165,8 @@ def simulate(
     """
     if on_hazard not in ("raise", "collect"):
         raise ValueError(f"on_hazard={on_hazard!r} is not known; use 'raise' or 'collect'")
+    shared_bytes = whole_number("shared_bytes", shared_bytes, least=0)
+    max_steps = whole_number("max_steps", max_steps)
     program, function = getattr(fn, "program", {}), _function(fn)
     gpu = None if device is None else device_called(device)
     sizes = _dim3("grid", grid), _dim3("block", block)

@@ -28,6 +28,23 @@ ALL_RAN = """() => {
 }"""
 
 
+def load(page, address: str) -> None:
+    """Open a notebook, and wait for its kernel."""
+    page.goto(address, wait_until="domcontentloaded")
+    # The notebook is idle before its kernel is there; the status bar tells of the kernel.
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=600_000)
+
+
+def run_all(page) -> None:
+    """Run all cells of the notebook that is open, and wait for them."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    page.wait_for_function(ALL_RAN, timeout=RUN_ALL)
+    idle = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
+    page.wait_for_selector(idle, state="attached", timeout=600_000)
+    page.wait_for_timeout(1000)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", type=Path, help="folder for screenshots of the notebooks")
 
@@ -63,7 +80,9 @@ def context() -> Iterator:
     with sync_playwright() as playwright:
         # A container's /dev/shm is too small for a browser.
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-dev-shm-usage"],
+            ignore_default_args=["--hide-scrollbars"],  # most learners have them, 15 pixels wide
         )
         yield browser.new_context(viewport={"width": 1400, "height": 1000})
         browser.close()
@@ -90,11 +109,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Iterator[str]:
-    """A server of copies: what the browser saves does not reach the repository."""
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copies of the notebooks: what the browser saves does not reach the repository."""
     folder = tmp_path_factory.mktemp("notebooks")
     working_copy.update(ROOT / "notebooks", folder)
-    with jupyterlab(folder, home) as url:
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(copies: Path, home: Path) -> Iterator[str]:
+    """The address of JupyterLab on the copies."""
+    with jupyterlab(copies, home) as url:
         yield url
 
 
@@ -106,15 +131,8 @@ def opened(context, strangers, server: str, screenshots: Path) -> Callable:
     def open_notebook(name: str):
         if name not in pages:
             page = pages[name] = context.new_page()
-            page.goto(server.format(path=name), wait_until="domcontentloaded")
-            idle = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
-            # The notebook is idle before its kernel is there; the status bar tells of the kernel.
-            page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=600_000)
-            page.get_by_role("menuitem", name="Run", exact=True).click()
-            page.get_by_text("Run All Cells", exact=True).click()
-            page.wait_for_function(ALL_RAN, timeout=RUN_ALL)
-            page.wait_for_selector(idle, state="attached", timeout=600_000)
-            page.wait_for_timeout(1000)
+            load(page, server.format(path=name))
+            run_all(page)
             page.screenshot(path=screenshots / f"{Path(name).stem}.png")
         return pages[name]
 

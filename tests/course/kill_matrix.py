@@ -35,7 +35,7 @@ NO_PLACE = (
     *("lanes-in-turns", "products-by-value", "c-again"),
     *("part-too-long", "part-too-short", "cut-inside-steps", "shares-uneven", "added-too-often"),
 )
-PATIENCE = 0.5  # seconds of the processor for an answer that never ends
+PATIENCE = 0.2  # seconds of the processor for an answer that never ends
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from gemmlab import Gemm, Tiling, kernels
 from gemmlab.explorers import KernelLab
+from gemmlab.measure.backends import trial
 from tests.support import own_kernels
 from tests.support.waiting import SECONDS
 
@@ -67,7 +68,8 @@ def test_the_legend_names_the_marks_that_there_are():
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_wrong_one_is_one_message(kernel, words):
+def test_a_wrong_one_is_one_message(monkeypatch, kernel, words):
+    monkeypatch.setattr(trial, "BUILDING", 0.3)
     lab = KernelLab(kernel, n=32, backend="simulator")
     picture = lab.picture.png
     message = ran(lab)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gemmlab import kernels, plots, run
+from gemmlab import plots
 from gemmlab.explorers import Swizzle
 from gemmlab.explorers.swizzle import LENGTHS, PROBLEM, tiling
 
@@ -38,10 +38,11 @@ def test_every_run_lies_on_its_prediction(explorer):
     for kernel in ("mma_shared", "mma_swizzled"):
         for length in LENGTHS:
             chosen(explorer, kernel, length)
-            m = run(kernels.get(kernel), PROBLEM, "simulator", tiling=tiling(length))
+            m = explorer.runs[kernel, length]
+            assert (m.kernel, m.problem, m.tiling) == (kernel, PROBLEM, tiling(length))
             each = m.counters["shared_load_wavefronts"] / (64 / 16 * 64 / 8 * 128 / 16)
             assert explorer.counted == explorer.predicted == each
-            assert explorer.runs[kernel, length].passed
+            assert m.passed
 
 
 def test_a_counted_mark_has_the_legend_s_shape_and_no_kernel_s_colour(explorer):

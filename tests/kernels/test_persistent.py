@@ -72,7 +72,10 @@ def test_predictions_are_of_its_blocks(kernel):
         assert found.times["math"] == pytest.approx(math_time * waves * gpu.sms / tiles)
 
 
-@pytest.mark.parametrize("kernel", [kernels.warp_specialised, kernels.tcec_split])
+@pytest.mark.parametrize(
+    "kernel",
+    [kernels.warp_specialised, pytest.param(kernels.tcec_split, marks=pytest.mark.measuring)],
+)
 def test_compiled_code_is_executed_with_its_blocks(kernel):
     problem = of(kernel, (2048, 4096, 256))
     times = []

@@ -151,7 +151,8 @@ def test_the_bits_of_the_emulator(kernel, kind, layout):
 
     Rungs with the same bits have the same errors.
     """
-    problem, operands, a, b = product(kind, 128, 64, 128, layout)
+    k = 128 if kernel in (MMA_TMA, *BY_WGMMA) else 64  # two tiles along k, or one of the largest
+    problem, operands, a, b = product(kind, 128, 64, k, layout)
     for tiling in SMALL[kernel]:
         every = tiling.block[2] // STEP if kernel in BY_WGMMA else 1
         c, _ = simulated(kernel, problem, operands, tiling)

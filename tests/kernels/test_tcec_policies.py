@@ -60,7 +60,8 @@ def check(name, problem, tiling):
 
 @EACH
 def test_the_bits_of_the_emulator(name):
-    check(name, Gemm(128, 128, 128), SMALL)
+    """In more steps than there are stages; one policy in the larger tiles of a warp."""
+    check(name, Gemm(128, 128, 96), SMALL if name == "tcec_tf32" else OTHER)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

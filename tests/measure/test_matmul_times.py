@@ -72,7 +72,9 @@ def test_others_are_refused(root):
 
 def test_the_table_of_the_readme(root, monkeypatch):
     monkeypatch.setattr(readme, "matmul_times", lambda device: matmul_times(device, root))
-    head, _, row, _, source = readme.matmul_table().splitlines()
+    monkeypatch.setattr(readme, "drawn_sizes", lambda: "drawn")
+    head, _, row, _, source, _, drawn = readme.matmul_table().splitlines()
+    assert drawn == "drawn"
     assert row.startswith("| 2 of 8×9×5 | tcec_batched | 0.0 TFLOP/s | 1.00 × |")
     assert head.count("|") == row.count("|")
     assert source.startswith("recorded on NVIDIA H200 SXM, 2026-11-23")

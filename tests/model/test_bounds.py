@@ -114,3 +114,17 @@ def test_tiles_come_whole_where_blocks_take_several():
         for tiles in (gpu.sms, gpu.sms + 1)
     )
     assert odd == pytest.approx(2 * even)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((Gemm(8, 8, 8), "h200", "tiled"), "kernel='tiled' is not a Kernel"),
+        (((8, 8, 8), "h200"), "problem=\\(8, 8, 8\\) is not a Gemm"),
+        ((Gemm(8, 8, 8), None), "unknown device None"),
+        ((Gemm(2**40, 1, 1), "h200", kernels.naive), "has 68,719,476,736 tiles of"),
+    ],
+)
+def test_what_cannot_be_predicted_is_named(given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        predict(*given)

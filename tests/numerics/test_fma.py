@@ -13,6 +13,7 @@ from gemmlab.numerics import (
     fma,
     fma_chain,
 )
+from gemmlab.numerics.fma import sum_to_single
 
 
 def exact_fma(a: float, b: float, c: float, rounding: str) -> float:
@@ -28,6 +29,20 @@ def exact_fma(a: float, b: float, c: float, rounding: str) -> float:
     if n * place >= Fraction(2) ** 128:
         return math.copysign(FORMATS["float32"].largest if rounding == "RZ" else math.inf, x)
     return math.copysign(float(n * place), x)
+
+
+def test_a_sum_is_rounded_once_to_float32_wherever_it_lies():
+    """Between normal numbers, between subnormal ones, and below the least, next to a tie."""
+    for tie in (1 + 2.0**-24, 2.0**-126 + 2.0**-150, 2.0**-149 + 2.0**-150, 2.0**-150):
+        for little in (-tie * 2.0**-60, 0.0, tie * 2.0**-60):
+            found = sum_to_single(np.array([tie]), np.array([little]))
+            assert Fraction(float(found[0])) == nearest(Fraction(tie) + Fraction(little))
+
+
+def nearest(x: Fraction) -> Fraction:
+    """The float32 number nearest to a positive x below 2."""
+    place = Fraction(2) ** max(-149, (0 if x >= 1 else -126) - 23)
+    return round(x / place) * place
 
 
 float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)

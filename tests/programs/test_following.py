@@ -123,3 +123,22 @@ def test_a_process_that_outlives_its_program_is_left_alone(monkeypatch, tmp_path
     before = sys.modules.get("numba.cuda")
     following.follow()
     assert sys.modules.get("numba.cuda") is before
+
+
+def test_a_program_ends_as_python_ends_it(program):
+    """Threads and processes are waited for, then come the functions for the end."""
+    path = program("""
+import atexit, multiprocessing, threading, time
+
+def late():
+    time.sleep(0.2)
+    print("late", flush=True)
+
+if __name__ == "__main__":
+    atexit.register(print, "bye")
+    threading.Thread(target=late).start()
+    multiprocessing.Process(target=late).start()
+    raise SystemExit(4)
+""")
+    answer = simulate(path)
+    assert (answer.returncode, answer.stdout) == (4, "late\nlate\nbye\n")

@@ -50,11 +50,13 @@ def test_a_process_collects_in_seconds():
     assert RECORDED[EVERYBODY][START] <= 15
 
 
-def test_the_longest_begin_first_and_the_unknown_before_them():
-    names = ["tests/test_a.py", "notebooks/b.ipynb", "gemmlab/c.py", "tests/test_new.py"]
-    seconds = {"tests/test_a.py": 2.0, "notebooks/b.ipynb": 30.0, "gemmlab": 40.0}
+def test_the_longest_begin_first_and_before_them_the_unknown_and_exercises():
+    exercises = "tests/course/test_d.py"
+    names = ["tests/test_a.py", "notebooks/b.ipynb", "gemmlab/c.py", "tests/test_new.py", exercises]
+    seconds = {"tests/test_a.py": 2.0, "notebooks/b.ipynb": 30.0, "gemmlab": 40.0, exercises: 1.0}
     paths = longest_first([ROOT / name for name in names], seconds)
-    order = ["tests/test_new.py", "gemmlab/c.py", "notebooks/b.ipynb", "tests/test_a.py"]
+    others = ["tests/test_new.py", "gemmlab/c.py", "notebooks/b.ipynb", "tests/test_a.py"]
+    order = [exercises, *others]
     assert [path.relative_to(ROOT).as_posix() for path in paths] == order
 
 

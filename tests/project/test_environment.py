@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+import run
 from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -58,7 +59,9 @@ def applies(requirement: Requirement, place: dict[str, str]) -> bool:
 def pins(lock: str, place: dict[str, str]) -> dict[str, str]:
     """Package -> the one version that a lock file gives at a place."""
     found: dict[str, str] = {}
-    for line in LOCKS[lock].splitlines():
+    for line in re.sub(
+        r" \\\n(    --hash=sha256:[0-9a-f]{64}( \\\n)?)+", "", LOCKS[lock]
+    ).splitlines():
         if line and not line.startswith("#"):
             requirement = Requirement(line)
             (pin,) = requirement.specifier
@@ -140,7 +143,8 @@ def test_lock_satisfies_the_project(lock):
     for place in PLACES:
         pinned = pins(lock, place)
         for need in needs(lock):
-            if applies(need, place):
+            own = lock in run.BEFORE and need.name == "numpy"  # which these are installed without
+            if applies(need, place) and not own:
                 assert need.specifier.contains(pinned[canonicalize_name(need.name)]), need
 
 
@@ -159,5 +163,11 @@ def test_locks_agree_with_each_other(place):
 @pytest.mark.parametrize("lock", sorted(LOCKS))
 def test_lock_has_no_address(lock):
     assert "://" not in LOCKS[lock]
-    assert "--" not in LOCKS[lock]
+    assert LOCKS[lock].count("--") == LOCKS[lock].count(" --hash=sha256:")
     assert " @ " not in LOCKS[lock]
+
+
+@pytest.mark.parametrize("lock", sorted(LOCKS))
+def test_each_pin_has_the_hashes_of_its_files(lock):
+    blocks = re.split(r"\n(?=\S)", LOCKS[lock].partition("lock.py\n")[2].strip())
+    assert [b for b in blocks if not re.search(r"^\S+==[^\n]* \\\n    --hash=sha256:", b)] == []

@@ -183,13 +183,48 @@ def test_a_complete_set_is_not_installed_again(venv, monkeypatch):
     monkeypatch.setattr(run, "install", calls.append)
     run.set_up("lab")
     assert len(calls) == 2
-    assert calls[0][0] == "-r"
-    assert calls[1][:2] == ["--no-deps", "-e"]
+    assert calls[0] == run.pinned("build", "lab")
+    assert calls[1][:3] == ["--no-deps", "--no-build-isolation", "-e"]
     run.set_up("lab")
     assert len(calls) == 2
     monkeypatch.setattr(run, "wanted", lambda name: "another lock file")
     run.set_up("lab")
     assert len(calls) == 4
+
+
+def test_only_files_with_the_right_hashes_are_installed():
+    pinned = run.pinned("build", "lab")
+    assert pinned[0] == "--require-hashes"
+    assert pinned[1::2] == ["-r", "-r"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
+def test_a_second_set_up_waits_for_the_first(venv, monkeypatch, capfd):
+    """The second begins when the first has ended, however that ends."""
+    monkeypatch.setattr(run, "make_venv", lambda: venv.mkdir(exist_ok=True))
+    (reader, writer), (go, gone) = os.pipe(), os.pipe()
+    if not (first := os.fork()):
+        with run.alone():
+            os.write(writer, b"1")
+            os.read(go, 1)
+            os.write(writer, b"2")
+            os._exit(0)
+    assert os.read(reader, 1) == b"1"
+    monkeypatch.setattr(run, "say", lambda text: os.write(gone, b"."))
+    monkeypatch.setattr(run, "install", lambda arguments: os.write(writer, b"3"))
+    run.set_up("lab")
+    assert os.read(reader, 3)[:2] == b"23"
+    os.waitpid(first, 0)
+
+
+def test_a_damaged_environment_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(run, "set_up", lambda name: None)
+    monkeypatch.setattr(run, "set_up_cuda", lambda: None)
+    lost = "Traceback ...\nModuleNotFoundError: No module named 'numpy'\n"
+    monkeypatch.setattr(run, "quietly", lambda command, env=None: (False, lost))
+    assert run.main(["doctor"]) == 1
+    told = capsys.readouterr().err
+    assert "is damaged (ModuleNotFoundError: No module named 'numpy'). Delete it" in told
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, run.SetupError])
@@ -377,7 +412,7 @@ def test_pip_stands_in_for_uv(monkeypatch, works, tools):
             return "uv" in works, ""
         if command[2:5] == ["pip", "config", "list"]:
             return True, ""
-        tool = "get uv" if run.UV in command else command[2]
+        tool = "get uv" if str(run.lock_file("uv")) in command else command[2]
         used.append(tool)
         return tool in works, ""
 

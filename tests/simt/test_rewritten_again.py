@@ -1,5 +1,6 @@
 """A kernel that is built again keeps its lock-step form, wherever that cannot be another one."""
 
+import linecache
 import types
 
 import numpy as np
@@ -108,3 +109,16 @@ def test_defaults_are_those_of_the_function_that_is_called():
         x = np.zeros(1, np.int32)
         simulate(made(value), 1, 1, x)
         assert x[0] == value
+
+
+def test_the_text_of_a_function_is_read_anew_where_its_file_has_changed():
+    def lines(name, comment):
+        text = f"def kernel(x):\n    x[0] = 1  # {comment}\n"
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        scope = {"__name__": __name__}
+        exec(compile(text, name, "exec"), scope)
+        return read_source(scope["kernel"]).lines
+
+    assert lines("<cell one>", "before")[1].endswith("# before")
+    assert lines("<cell one>", "after")[1].endswith("# after")
+    assert lines("<cell two>", "before")[1].endswith("# before")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 BYTES = 16  # of an instruction, since Volta
@@ -271,6 +272,7 @@ _CONSTANT = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)  # most operands of a listing stand in it several times
 def parse(text: str) -> Operand:
     """Read an operand of a listing's text.
 

@@ -6,10 +6,9 @@ The table `sm` of a file in `gemmlab/devices` describes the SM of one GPU; `fact
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
-from gemmlab.device import Source, names, number, text_of
+from gemmlab.device import ReadOnly, Source, names, number, text_of
 
 
 def _cycles(**options: float) -> float:
@@ -126,7 +125,7 @@ def parse(name: str, text: str) -> Facts:
     values = {key: number(name, key, UNITS[key], entry, origin) for key, entry in raw.items()}
     return Facts(
         **{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()},
-        sources=MappingProxyType({key: source.text for key, source in origin.items()}),
+        sources=ReadOnly({key: source.text for key, source in origin.items()}),
     )
 
 

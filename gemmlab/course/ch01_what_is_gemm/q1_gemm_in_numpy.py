@@ -18,6 +18,7 @@ CASES = (
     case(1, 2, 3),
     case(3, 1, 2, alpha=2, beta=-3),
     case(2, 2, 2, alpha=-1, beta=0.5),
+    case(2, 2, 2, alpha=0, beta=2),
     case(3, 3, 3),
     case(4, 3, 5, alpha=2),
     case(5, 7, 3, alpha=2, beta=-3),
@@ -40,7 +41,7 @@ def judge(answer: Any) -> Finding:
 
     Results are plain arrays, and arguments are compared, by `guard`.
     """
-    cases = (*CASES, matrices.drawn_anew(CASES))
+    cases = (*CASES, matrices.drawn_anew(CASES), *_far())
     operands = [each.operands() for each in cases]
     given = [
         (each.problem.alpha, a, b, each.problem.beta, c)
@@ -71,6 +72,17 @@ def judge(answer: Any) -> Finding:
         return _reads_c(answer, cases, given)
     facts, details = matrices.first_wrong(failing[0])
     return Finding(cause, facts, details)
+
+
+def _far() -> list[Case]:
+    """Cases drawn anew, with one size that is far larger than in all others: it costs little."""
+    rng = np.random.default_rng()
+    far = (int(x) for x in rng.integers(300, 600, 3))
+    shapes = zip((next(far), 2, 3), (3, next(far), 2), (2, 3, next(far)), strict=True)
+    return [
+        Case(matrices.Gemm(*shape, 1.5, 0.5), seed=int(rng.integers(1 << 30)), anew=True)
+        for shape in shapes
+    ]
 
 
 def _reads_c(answer: Any, cases: tuple[Case, ...], given: list[tuple]) -> Finding:
@@ -173,6 +185,11 @@ TASK = Task(
         "low-precision": Diagnosis(
             "Sums are kept in a format with 11 significant bits, which cannot hold them.",
             "In which dtype does each intermediate result live?",
+            "Leave the dtype to NumPy: float32 times float32 is float32.",
+        ),
+        "whole-numbers-only": Diagnosis(
+            "Fractions get lost on the way: matrices or factors are cut to whole numbers.",
+            "Which value is a whole number on the way from A and B to the result?",
             "Leave the dtype to NumPy: float32 times float32 is float32.",
         ),
         "always-nan": Diagnosis(

@@ -8,8 +8,16 @@ import numpy as np
 
 from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 
-SIZES = ((1, 1, 1), (1, 3, 2), (2, 3, 5), (64, 1, 64), (100, 7, 33), (1024, 512, 2048))
-SIZES_AND_BYTES = tuple((*s, b) for s in SIZES for b in (2, 4))
+SIZES = (
+    (1, 1, 1),
+    (1, 3, 2),
+    (2, 3, 5),
+    (64, 1, 64),
+    (100, 7, 33),
+    (1024, 512, 2048),
+    (9001, 5, 7001),
+)
+SIZES_AND_BYTES = tuple((*s, b) for s in SIZES for b in (2, 4, 8))
 
 
 def flops(m, n, k):
@@ -59,14 +67,16 @@ INTENSITY_INSTEAD = {
 
 
 def _drawn_anew() -> tuple[int, int, int]:
-    m, n, k = (int(x) for x in np.random.default_rng().choice(np.arange(3, 999), 3, replace=False))
+    m, n, k = (
+        int(x) for x in np.random.default_rng().choice(np.arange(3, 99_999), 3, replace=False)
+    )
     return m, n, k
 
 
 def judge(operations: Any, moved: Any, ratio: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
     sizes = _drawn_anew()
-    fresh = ((*sizes, 2), (*sizes, 4))
+    fresh = ((*sizes, 2), (*sizes, 8))
     found = (
         functions_on_trial.judge("flops", operations, SIZES, flops, FLOPS_INSTEAD, fresh=(sizes,))
         or functions_on_trial.judge(
@@ -80,7 +90,7 @@ def judge(operations: Any, moved: Any, ratio: Any) -> Finding:
         return found
     return Finding(
         "passed",
-        (("Checked", f"{len(SIZES)} shapes and one drawn anew, elements of 2 and 4 bytes"),),
+        (("Checked", f"{len(SIZES)} shapes and one drawn anew, elements of 2, 4 and 8 bytes"),),
     )
 
 

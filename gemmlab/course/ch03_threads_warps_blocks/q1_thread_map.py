@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.source import short
+from gemmlab.device import RECORDED, device
 from gemmlab.simt import Report, cuda
 
 # (m, n, block), smallest first: square ones, one block, whole blocks, ragged ones.
@@ -54,27 +56,56 @@ def grid(m, n, block):
     # [end]
 
 
+def _example() -> Launch:
+    """A launch that keeps an H200 busy."""
+    a, b = (np.zeros((SIDE, SIDE), np.float32) for _ in range(2))
+    return Launch((), (SIDE // 32, SIDE // 8), (32, 8), (np.float32(2), a, b))
+
+
+SIDE = 4096
+EXAMPLE = timed.Example(
+    ["alpha", "A", "B"],
+    _example,
+    f"{SIDE}×{SIDE} elements, blocks of 32×8",
+    2 * 4 * SIDE**2 / device(RECORDED).dram_bandwidth,
+)
+
+
 def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
-    kernel = trial.Kernel(answer, ["alpha", "A", "B"])
     rng = np.random.default_rng()
-    anew = tuple(int(x) for x in rng.integers(10, 20, 2))
-    cases = (*CASES, (*anew, (8, 4)))
-    outcomes = guard.attempts(blocks, cases)
-    for i, (case, outcome) in enumerate(zip(cases, outcomes, strict=False)):
-        drawn_anew = case is cases[-1]
-        seed = int(rng.integers(1 << 30)) if drawn_anew else i
-        found = _one(kernel, outcome, case, seed)
+    cases = (*CASES, *_drawn_anew(rng))
+    fresh = len(cases) - len(CASES)
+    seeds = (*range(len(CASES)), *map(int, rng.integers(1 << 30, size=fresh)))
+    asked: list[trial.Asked] = []
+    no_launch: Finding | None = None
+    for case, outcome, seed in zip(cases, guard.attempts(blocks, cases), seeds, strict=False):
+        one = _one(outcome, case, seed)
+        if isinstance(one, Finding):
+            no_launch = one
+            break
+        asked.append(one)
+    launches = [(case, launch) for case, launch, _ in asked]
+    reports = trial.tried(answer, ["alpha", "A", "B"], launches) if launches else ()
+    for number, ((_, _, wrong), report) in enumerate(zip(asked, reports, strict=False)):
+        found = report if isinstance(report, Finding) else wrong(report)
         if found is not None:
-            return found.anew if drawn_anew else found
-    text = f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"
-    return Finding("passed", (("Values", text),))
+            return found if number < len(CASES) else found.anew
+    if no_launch is not None:
+        return no_launch if len(asked) < len(CASES) else no_launch.anew
+    text = f"right in all {len(CASES)} cases and in {fresh} drawn anew, with no hazard"
+    return timed.beside(Finding("passed", (("Values", text),)), answer, build_transpose, EXAMPLE)
 
 
-def _one(
-    kernel: trial.Kernel, outcome: guard.Outcome, sizes: tuple[Any, ...], seed: int
-) -> Finding | None:
-    """Find what is wrong with one case; None where nothing is."""
+def _drawn_anew(rng: np.random.Generator) -> list[tuple[int, int, tuple[int, int]]]:
+    """A matrix that is taller, and one that is wider, than those of all `CASES`."""
+    few, far = rng.integers(3, 9, 2), rng.integers(300, 500, 2)
+    blocks = [(int(2**x), int(2**y)) for x, y in rng.integers(1, 5, (2, 2))]
+    return [(int(far[0]), int(few[0]), blocks[0]), (int(few[1]), int(far[1]), blocks[1])]
+
+
+def _one(outcome: guard.Outcome, sizes: tuple[Any, ...], seed: int) -> trial.Asked | Finding:
+    """Return a case in words, its launch and what is wrong with it, or why there is no launch."""
     m, n, block = sizes
     if outcome.fault:
         return outcome.fault
@@ -96,25 +127,27 @@ def _one(
         return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
 
     rng = np.random.default_rng(seed)
-    a = rng.permutation(np.arange(1, m * n + 1)).astype(np.float32).reshape(m, n)
-    alpha = np.float32(rng.integers(2, 8))
+    # Fractions, and more bits than float16 has; products with alpha are exact in float32.
+    a = (rng.permutation(np.arange(m * n)) + 3.625).astype(np.float32).reshape(m, n)
+    alpha = np.float32(rng.integers(2, 8) + 0.5)
     expected = alpha * a.T
     b = np.full((n, m), np.nan, np.float32)
-    report = trial.launch(kernel, size, block, case, alpha, a, b)
-    if isinstance(report, Finding):
-        return report
-    found = trial.hazard(report, case)
-    if found:
-        wrong_join = found.diagnosis == "outside" and trial.joins_with_or(report)
-        diagnosis = "guard-or" if wrong_join else found.diagnosis
-        return replace(found, diagnosis=diagnosis, details={**found.details, "grid": size})
-    found = trial.different("B", expected, b, case)
-    if found:
-        facts, details = (*found.facts, launched), {**found.details, "grid": size}
-        return Finding(_why(alpha, a, b, short_of), facts, details)
-    if too_large:
-        return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
-    return _shared_out(report, (m, n), (size[0] * block[0], size[1] * block[1]), case)
+
+    def wrong(report: Report) -> Finding | None:
+        found = trial.hazard(report, case)
+        if found:
+            wrong_join = found.diagnosis == "outside" and trial.joins_with_or(report)
+            diagnosis = "guard-or" if wrong_join else found.diagnosis
+            return replace(found, diagnosis=diagnosis, details={**found.details, "grid": size})
+        found = trial.different("B", expected, b, case)
+        if found:
+            facts, details = (*found.facts, launched), {**found.details, "grid": size}
+            return Finding(_why(alpha, a, b, short_of), facts, details)
+        if too_large:
+            return Finding("grid-too-large", ((FAILING, case), launched), {"grid": size})
+        return _shared_out(report, (m, n), (size[0] * block[0], size[1] * block[1]), case)
+
+    return case, Launch((), size, block, (alpha, a, b)), wrong
 
 
 def _shared_out(
@@ -151,6 +184,9 @@ def _why(alpha: np.float32, a: np.ndarray, b: np.ndarray, short_of: bool) -> str
         return "alpha-dropped"
     if a.shape == b.shape and np.array_equal(b, alpha * a):
         return "not-transposed"
+    cut = np.trunc(alpha) * a, alpha * np.trunc(a), np.trunc(alpha * a)
+    if any(np.array_equal(b, x.T) for x in cut):
+        return "whole-numbers-only"
     return matrices.pattern(alpha * a.T, b)
 
 
@@ -220,6 +256,7 @@ TASK = Task(
             "Where in B does A[0, 1] belong?",
             "```python\nB[..., ...] = alpha * A[row, col]\n```",
         ),
+        "whole-numbers-only": trial.WHOLE_NUMBERS_ONLY,
         "wrong-values": Diagnosis(
             "Every element of A has its thread, but what is stored in B is not alpha times it.",
             "For the element that is named: which element of A belongs there, and what is it "

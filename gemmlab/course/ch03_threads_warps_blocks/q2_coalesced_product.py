@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda
 from gemmlab.tiling import Tiling
@@ -60,39 +60,49 @@ def launched(m: int, n: int, block: tuple[int, int]) -> tuple[int, int]:
     return -(-side // block[0]), -(-side // block[1])
 
 
+SIDE = 512
+EXAMPLE = timed.of_product(
+    SIDE, SIDE, SIDE, "blocks of 16×16",
+    lambda a, b, c: Launch((), (SIDE // 16, SIDE // 16), (16, 16), (a, b, c)),
+    ("A", "B", "C"),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values, hazards and shares on every case and a fresh one; traffic of the largest."""
     rng = np.random.default_rng()
-    m, n, k = (int(x) for x in rng.integers(10, 20, 3))  # no shape of `CASES`
-    anew = (m, n, k, (8, 4))
-    largest = trial.of_cases(partial(_one, answer), CASES, anew)
-    return largest if isinstance(largest, Finding) else _traffic(*largest)
+    far, few = rng.integers(150, 250, 3), rng.integers(3, 9, 3)
+    anew = [(*np.roll([far[i], few[i], 3], i).tolist(), (8, 4)) for i in range(3)]
+    largest = trial.of_cases(answer, ["A", "B", "C"], _one, CASES, *anew)
+    if isinstance(largest, Finding):
+        return largest
+    return timed.beside(_traffic(*largest), answer, build_product, EXAMPLE)
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int, tuple[int, int]], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _one(sizes: tuple[int, int, int, tuple[int, int]], seed: int) -> trial.Asked:
+    """Return a case in words, its launch, and what says what is wrong with it."""
     m, n, k, block = sizes
     rng = np.random.default_rng(seed)
     grid = launched(m, n, block)
     case = f"m={m}, n={n}, k={k}, block (x, y) = {block}, grid (x, y) = {grid}"
-    # Whole numbers: every sum is exact.
-    a, b = (rng.integers(1, 12, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    # Fractions of 12 bits times short ones: every sum is exact, in float32 alone.
+    a = ((2 * rng.integers(1024, 2048, (m, k)) + 1) / 1024).astype(np.float32)
+    b = (rng.choice([-2.5, -1, 1.5, 2], (k, n))).astype(np.float32)
     expected = a @ b
     c = np.full((m, n), np.nan, np.float32)
-    report = trial.launch(trial.Kernel(answer, ["A", "B", "C"]), grid, block, case, a, b, c)
-    if isinstance(report, Finding):
-        return None, report, case
-    found = trial.hazard(report, case) or trial.different("C", expected, c, case)
-    if found is None:
-        return report, _shared_out(report, m * n, case), case
-    diagnosis = found.diagnosis
-    if diagnosis == "outside" and trial.joins_with_or(report):
-        diagnosis = "guard-or"
-    if diagnosis == "wrong-values":
-        diagnosis = _why(a, b, c, expected)
-    return report, replace(found, diagnosis=diagnosis), case
+
+    def wrong(report: Report) -> Finding | None:
+        found = trial.hazard(report, case) or trial.different("C", expected, c, case)
+        if found is None:
+            return _shared_out(report, m * n, case)
+        diagnosis = found.diagnosis
+        if diagnosis == "outside" and trial.joins_with_or(report):
+            diagnosis = "guard-or"
+        if diagnosis == "wrong-values":
+            diagnosis = _why(a, b, c, expected)
+        return replace(found, diagnosis=diagnosis)
+
+    return case, Launch((), grid, block, (a, b, c)), wrong
 
 
 def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, expected: np.ndarray) -> str:
@@ -101,6 +111,9 @@ def _why(a: np.ndarray, b: np.ndarray, c: np.ndarray, expected: np.ndarray) -> s
         return "not-written"
     if np.array_equal(c, a[:, -1:] @ b[-1:]):
         return "last-product-only"
+    cut = np.trunc(a) @ b, a @ np.trunc(b), np.trunc(a) @ np.trunc(b), np.trunc(expected)
+    if any(np.array_equal(c, x) for x in cut):
+        return "whole-numbers-only"
     return matrices.pattern(expected, c)
 
 
@@ -120,7 +133,7 @@ def _traffic(report: Report, case: str) -> Finding:
     loads, needed = counters["global_load_bytes"] // ELEMENT, 2 * _M * _N * _K
     stores = counters["global_store_bytes"] // ELEMENT
     facts = (
-        ("Values", f"right in all {len(CASES)} cases and in one drawn anew, with no hazard"),
+        ("Values", f"right in all {len(CASES)} cases and in three drawn anew, with no hazard"),
         ("Case", case),
         ("Sectors loaded", f"{sectors:,}; budget {budget():,}"),
         ("Sectors per request", f"{sectors / max(requests, 1):.3g}"),
@@ -152,6 +165,7 @@ TASK = Task(
     judge=judge,
     answers=(build_product,),
     diagnoses={
+        "whole-numbers-only": trial.WHOLE_NUMBERS_ONLY,
         "not-attempted": Diagnosis(
             "The skeleton is unchanged.",
             "Which row of A and which column of B does the thread of C[i, j] walk along?",

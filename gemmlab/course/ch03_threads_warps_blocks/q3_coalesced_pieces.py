@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
+from gemmlab.device import RECORDED, device
 from gemmlab.model.transactions import SECTOR
 from gemmlab.simt import Report, cuda
 
@@ -34,33 +35,50 @@ def build_axpy(T):
     return kernel
 
 
+def _example() -> Launch:
+    """A launch that keeps an H200 busy, with the T that it is built for."""
+    x, y = (np.zeros(LONG, np.float32) for _ in range(2))
+    return Launch((8,), (LONG // (8 * 256),), (256,), (np.float32(2), x, y))
+
+
+LONG = 1 << 24
+EXAMPLE = timed.Example(
+    ["a", "X", "Y"],
+    _example,
+    "2²⁴ elements, T = 8, blocks of 256",
+    3 * 4 * LONG / device(RECORDED).dram_bandwidth,
+)
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case and a fresh one; bytes and sectors of the largest."""
     rng = np.random.default_rng()
-    anew = (int(rng.integers(200, 300)), 4, 16)
-    largest = trial.of_cases(partial(_one, answer), CASES, anew)
-    return largest if isinstance(largest, Finding) else _traffic(*largest)
+    anew = int(rng.integers(2500, 4000)), 2 * int(rng.integers(5, 8)), 32
+    largest = trial.of_cases(answer, ["a", "X", "Y"], _one, CASES, anew)
+    if isinstance(largest, Finding):
+        return largest
+    return timed.beside(_traffic(*largest), answer, build_axpy, EXAMPLE)
 
 
-def _one(
-    answer: Any, sizes: tuple[int, int, int], seed: int
-) -> tuple[Report | None, Finding | None, str]:
-    """Make one launch: its report, what is wrong with it, and the case in words."""
+def _one(sizes: tuple[int, int, int], seed: int) -> trial.Asked:
+    """Return a case in words, its launch, and what says what is wrong with it."""
     size, T, block = sizes
     rng = np.random.default_rng(seed)
     grid = -(-size // (T * block))
     case = f"{size} elements, T={T}, {grid} blocks of {block} threads"
-    x, before = (rng.permutation(np.arange(1, size + 1)).astype(np.float32) for _ in range(2))
-    y, a = before.copy(), np.float32(rng.integers(2, 8))
+    # Fractions, of more bits than float16 has; each result is exact in float32.
+    x, before = ((rng.permutation(size) + 3.625).astype(np.float32) for _ in range(2))
+    x *= rng.choice([-1, 1], size)
+    y, a = before.copy(), np.float32(rng.integers(-8, -2) + 0.5)
     expected = a * x + before
-    kernel = trial.Kernel(answer, ["a", "X", "Y"], (T,))
-    report = trial.launch(kernel, (grid,), (block,), case, a, x, y)
-    if isinstance(report, Finding):
-        return None, report, case
-    found = trial.hazard(report, case) or trial.different("Y", expected, y, case)
-    if found and found.diagnosis == "wrong-values":
-        found = replace(found, diagnosis=_why(a, x, before, y))
-    return report, found, case
+
+    def wrong(report: Report) -> Finding | None:
+        found = trial.hazard(report, case) or trial.different("Y", expected, y, case)
+        if found and found.diagnosis == "wrong-values":
+            found = replace(found, diagnosis=_why(a, x, before, y))
+        return found
+
+    return case, Launch((T,), (grid,), (block,), (a, x, y)), wrong
 
 
 def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> str:
@@ -70,6 +88,9 @@ def _why(a: np.float32, x: np.ndarray, before: np.ndarray, now: np.ndarray) -> s
         return "y-not-added"
     if np.array_equal(now, x + before):
         return "a-dropped"
+    cut = np.trunc(a) * x + before, a * np.trunc(x) + before, np.trunc(a * x) + before
+    if any(np.array_equal(now, y) for y in (*cut, np.trunc(expected))):
+        return "whole-numbers-only"
     wrong = now != expected
     if (now[wrong] == before[wrong]).all():
         return "not-written"
@@ -123,6 +144,7 @@ TASK = Task(
     judge=judge,
     answers=(build_axpy,),
     diagnoses={
+        "whole-numbers-only": trial.WHOLE_NUMBERS_ONLY,
         "not-attempted": Diagnosis(
             "The kernel is unchanged: right, but each lane walks through a piece of its own.",
             "In one step of the loop, which elements do lanes 0, 1, 2, … ask for?",

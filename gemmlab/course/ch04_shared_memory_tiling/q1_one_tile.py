@@ -6,8 +6,9 @@ from typing import Any
 
 from numpy import float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, matrices, timed
 from gemmlab.course.judging.diagnoses import KERNEL
+from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
@@ -63,12 +64,21 @@ def build(T):
     return kernel
 
 
+SIDE = 4096
+EXAMPLE = timed.of_product(
+    SIDE, SIDE, 16, "T = 16",
+    lambda a, b, c: Launch(
+        (16,), (SIDE // 16, SIDE // 16), (16, 16), (float32(1), a, b, float32(0), c)
+    ),
+)  # fmt: skip
+
+
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, then who moves how much in the largest."""
-    trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
+    trials = kernels_on_trial.judge(answer, CASES, Tiling.square, anew=matrices.beyond(CASES))
     if isinstance(trials, Finding):
         return trials
-    return kernels_on_trial.within_budgets(trials)
+    return timed.beside(kernels_on_trial.within_budgets(trials), answer, build, EXAMPLE)
 
 
 TASK = Task(

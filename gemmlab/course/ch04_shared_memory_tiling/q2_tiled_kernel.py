@@ -7,7 +7,7 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, matrices, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.problem import Gemm
@@ -70,7 +70,7 @@ def build(T):
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, then who moves how much in the largest."""
-    trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
+    trials = kernels_on_trial.judge(answer, CASES, Tiling.square, anew=matrices.beyond(CASES))
     if isinstance(trials, Finding):
         return trials
     return timed.judge(

@@ -8,7 +8,7 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, matrices, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case
 from gemmlab.problem import Gemm
@@ -75,7 +75,7 @@ def build(T):
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, then traffic and wavefronts of the largest."""
-    trials = kernels_on_trial.judge(answer, CASES, Tiling.square)
+    trials = kernels_on_trial.judge(answer, CASES, Tiling.square, anew=matrices.beyond(CASES))
     if isinstance(trials, Finding):
         return trials
     counters = trials[-1].report.counters

@@ -7,7 +7,7 @@ from typing import Any
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, timed
+from gemmlab.course.judging import Diagnosis, Finding, Task, kernels_on_trial, matrices, timed
 from gemmlab.course.judging.diagnoses import KERNEL
 from gemmlab.course.judging.matrices import Case, case
 from gemmlab.problem import Gemm
@@ -77,7 +77,7 @@ def build(T):
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case, then bytes and sectors of the largest."""
-    trials = kernels_on_trial.judge(answer, CASES, tiling)
+    trials = kernels_on_trial.judge(answer, CASES, tiling, anew=matrices.beyond(CASES))
     if isinstance(trials, Finding):
         return trials
     return timed.judge(kernels_on_trial.within_budgets(trials), answer, tiling, TIMED, BESIDE)

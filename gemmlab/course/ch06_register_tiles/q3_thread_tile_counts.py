@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -12,7 +13,7 @@ from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
 TILES = ((1, 1), (1, 2), (2, 2), (4, 2), (8, 4), (8, 8), (16, 8))
 TILES_AND_BYTES = tuple((*tile, itemsize) for tile in TILES for itemsize in (4, 8))
 # FMAs of a warp that an SM starts in a cycle, and bytes of an element.
-PIPES = ((1, 4), (2, 4), (4, 4), (0.5, 8), (1, 8), (2, 8), (4, 8), (0.0625, 8))
+PIPES = ((1, 4), (2, 4), (4, 4), (0.5, 8), (1, 8), (2, 8), (4, 8), (0.0625, 8), (0.75, 4), (0.6, 8))
 
 
 def wavefronts(tm, tn, itemsize):
@@ -51,6 +52,8 @@ REGISTERS_INSTEAD = {
 SIDE_INSTEAD = {
     "one-load-an-fma": lambda fmas, itemsize: max(1, ceil(fmas * itemsize / 4)),
     "four-bytes-assumed": lambda fmas, itemsize: max(1, ceil(2 * fmas)),
+    "rounded-down": lambda fmas, itemsize: max(1, int(fmas * itemsize / 2)),
+    "rounded-down 2": lambda fmas, itemsize: max(1, round(fmas * itemsize / 2)),
     "not-whole": lambda fmas, itemsize: fmas * itemsize / 2,
     "area-not-side": lambda fmas, itemsize: max(1, ceil(fmas * itemsize / 2)) ** 2,
 }
@@ -61,7 +64,7 @@ def judge(passes: Any, held: Any, least: Any) -> Finding:
     rng = np.random.default_rng()
     tm, tn = (int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
     tiles = [(tm, tn, itemsize) for itemsize in (4, 8)]
-    pipes = [(int(rng.integers(5, 30)), itemsize) for itemsize in (4, 8)]
+    pipes = [(int(rng.integers(5, 30)), 4), (int(rng.integers(50, 90)), 8)]
     cases, judged = TILES_AND_BYTES, functions_on_trial.judge
     found = (
         judged("wavefronts", passes, cases, wavefronts, WAVEFRONTS_INSTEAD, fresh=tiles)
@@ -69,7 +72,7 @@ def judge(passes: Any, held: Any, least: Any) -> Finding:
         or judged("side", least, PIPES, side, SIDE_INSTEAD, fresh=pipes)
     )
     if found is not None:
-        return found
+        return replace(found, diagnosis=found.diagnosis.split()[0])
     checked = f"{len(TILES)} thread tiles of 4 and 8 bytes, {len(PIPES)} pipes"
     return Finding("passed", (("Checked", checked),))
 
@@ -148,6 +151,11 @@ TASK = Task(
             "The side is that of float32, whatever itemsize is.",
             "What is wavefronts(t, t, 8), and where does itemsize enter your side?",
             "side = the least whole number that is not below … · itemsize / 2",
+        ),
+        "rounded-down": Diagnosis(
+            "The side is rounded down, or to the nearest, and falls just short.",
+            "Does a wavefront at your side still serve as many FMAs as the SM starts in a cycle?",
+            "math.…(fmas * itemsize / 2)",
         ),
         "not-whole": Diagnosis(
             "A thread computes whole elements, at least one.",

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy import float32, uint32
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp, timed
 from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging.launches import Launch
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add
 from gemmlab.simt import cuda
 
 element_a, element_b, element_c = (layout("m16n8k16", x).element for x in "ABC")
 CASES = (16, 32, 48)  # k, smallest first
-ANEW = 64  # k of the case whose numbers are drawn for each check
 WAS = 4096  # in C before; no sum of 48 products of numbers up to 4 comes near
 
 
@@ -50,31 +50,43 @@ def build_warp_gemm():
     return kernel
 
 
+EXAMPLE = one_warp.example(16, 8, 1024)
+
+
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, values; then whose result it is."""
     kernel = trial.Kernel(answer, ["A", "B", "C"])
-    for k in (*CASES, ANEW):
-        rng = np.random.default_rng(None if k == ANEW else k)
-        a = rng.integers(-4, 5, (16, k)).astype(np.float16)
-        b = rng.integers(-4, 5, (k, 8)).astype(np.float16)
-        c, other = (np.full((16, 8), was, np.float32) for was in (np.nan, WAS))
-        case = f"A is 16×{k}, B is {k}×8, one warp"
-        report = trial.launch(kernel, (1,), (32,), case, a, b, c)
+    anew = 16 * int(np.random.default_rng().integers(14, 20))  # far longer than all others
+    launches = []
+    for k in (*CASES, anew):
+        rng = np.random.default_rng(None if k == anew else k)
+        values = one_warp.ANEW if k == anew else one_warp.USUAL
+        a = rng.choice(values, (16, k)).astype(np.float16)
+        b = rng.choice(values, (k, 8)).astype(np.float16)
+        launch = Launch((), (1,), (32,), (a, b, np.full((16, 8), np.nan, np.float32)))
+        launches.append((f"A is 16×{k}, B is {k}×8, one warp", launch))
+    reports = trial.tried(answer, kernel.parameters, launches)
+    for k, (case, launch), report in zip((*CASES, anew), launches, reports, strict=False):
         if isinstance(report, Finding):
             return report
+        a, b, c = launch.arguments
         found = trial.hazard(report, case)
         if found:
             return replace(found, diagnosis=_of_hazard(found))
         found = trial.different("C", _product(a, b), c, case)
-        if found and k == ANEW:
-            return found.anew
+        if found and k == anew:
+            nearly = one_warp.rounded(a, b, c)
+            return replace(found, diagnosis=nearly) if nearly else found.anew
         if found:
+            other = np.full((16, 8), WAS, np.float32)
             if np.isnan(c).any():
                 trial.launch(kernel, (1,), (32,), case, a, b, other)
             return replace(found, diagnosis=_why(a, b, c, other))
         if not report.instructions["inst_mma"]:
             return Finding("no-mma", ((FAILING, case),))
-    return _made_by_mma(kernel)
+        if report.counters["global_store_bytes"] > c.nbytes:
+            return Finding("stored-twice", ((FAILING, case),))
+    return timed.beside(_made_by_mma(kernel), answer, build_warp_gemm, EXAMPLE)
 
 
 def _made_by_mma(kernel: trial.Kernel) -> Finding:
@@ -169,6 +181,8 @@ TASK = Task(
     judge=judge,
     answers=(build_warp_gemm,),
     diagnoses={
+        "stored-twice": one_warp.STORED_TWICE,
+        "low-precision": one_warp.LOW_PRECISION,
         "not-attempted": Diagnosis(
             "The skeleton is unchanged.",
             "Which two elements share a register of B: neighbours in a row, or in a column?",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import float16, float32
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, one_warp
+from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, one_warp, timed
 from gemmlab.course.judging.one_warp import OneWarp, product
 from gemmlab.instructions import layout, ldmatrix_x2_trans, ldmatrix_x4, mma_m16n8k16_f32_f16
 from gemmlab.simt import cuda
@@ -75,12 +75,15 @@ def _left(a: np.ndarray) -> np.ndarray:
     return np.repeat(a.reshape(16, -1, 2, 8)[:, :, :1], 2, axis=2).reshape(a.shape)
 
 
-ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why)
+ASKED = OneWarp(16, 8, step=16, cases=CASES, wavefronts=WAVEFRONTS, why=_why, long=256)
+
+
+EXAMPLE = one_warp.example(16, 8, 1024)
 
 
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, then values; then its loads."""
-    return one_warp.judge(answer, ASKED)
+    return timed.beside(one_warp.judge(answer, ASKED), answer, build_matrix_loads, EXAMPLE)
 
 
 TASK = Task(
@@ -208,6 +211,7 @@ TASK = Task(
             "How many instructions load your fragments of one step? Two are enough.",
             "```python\na = ldmatrix_x4(As, ...)\nb = ldmatrix_x2_trans(Bs, ...)\n```",
         ),
+        "loaded-again": one_warp.LOADED_AGAIN,
         "bank-conflicts": Diagnosis(
             "The result is right, but rows of one 8×8 matrix fall on the same banks.",
             "With this pitch, at which byte do rows 0 and 4 begin, modulo 128?",

@@ -258,6 +258,7 @@ TASK = Task(
             "How many instructions load the fragments of one slice? Two are enough.",
             "```python\na = ldmatrix_x4(As, ...)\nb = ldmatrix_x2_trans(Bs, ...)\n```",
         ),
+        "loaded-again": one_warp.LOADED_AGAIN,
         "bank-conflicts": Diagnosis(
             "The result is right, but pieces of one 8×8 matrix fall on the same banks.",
             "With your rule, at which places do rows 0 to 7 have piece 0?",

@@ -130,6 +130,11 @@ def judge(answer: Any) -> Finding:
         if outcome.fault:
             more = details | dict(outcome.fault.details)
             return Finding(outcome.fault.diagnosis, facts + outcome.fault.facts, more)
+        if isinstance(outcome.value, numbers.Real) and not isinstance(
+            outcome.value, numbers.Integral
+        ):
+            told = (("Result", f"it is the float {outcome.value}; use a whole number"),)
+            return Finding("not-whole", facts + told, details | {"got": outcome.value})
         if not _is_nan_of_16_bits(outcome.value):
             result = (("Result", f"expected a NaN, got {_hexadecimal(outcome.value)}"),)
             return Finding("nan-lost", facts + result, details | {"got": outcome.value})

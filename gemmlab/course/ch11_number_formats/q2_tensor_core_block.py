@@ -39,9 +39,11 @@ CASES = (
     _case(0.0, (0.75, 0.75), (H, 0.5 * H), (-0.75, 0.75)),
     _case(2.0**-25, (1.5, 1.5), (-1.5, 1.5)),
     _case(1.5 * 2.0**-25, (1.0, 1.0), (-1.0, 1.0)),
+    _case(-1.5 * 2.0**-25, (1.0, 1.0), (-1.0, 1.0)),
     _case(2.0**13, (2.0**-11, 1.0), (2.0**-12, 1.0), (-(2.0**13), 1.0)),
     _case(2048.0, (1.0, H), (1.0, H)),
     _case(2048.0, *[(3 * 2.0**-9, 2.0**-7)] * 6),
+    _case(-0.25, *[(1.0 + i / 8, 0.5) for i in range(16)]),
     _case(2048.0, (1.0, H), (1.0, -3 * H), (1.5, H)),
     _case(0.3333333432674408, (0.333251953125, 1.0), (0.0999755859375, 0.0999755859375)),
 )
@@ -106,6 +108,8 @@ def variant(
     sum_cut: bool = False,
     half_products: bool = False,
     in_units: bool = False,
+    floor_c: bool = False,
+    first: int | None = None,
 ) -> Callable[[list, list, float], float]:
     """The block with one rule changed, in rational numbers.
 
@@ -115,10 +119,11 @@ def variant(
     zero_c_counts : c = 0 has an exponent; c_sets, c_cut, c_added : whether c takes part in the
     largest exponent, is cut off, and is in the sum; products_cut : whether products are cut off
     sum_cut : the sum is cut off in their place; half_products : products are rounded to float16
+    floor_c : c is rounded down in place of cut off; first : how many of the products take part
     """
 
     def run(a: list[float], b: list[float], c: float) -> float:
-        pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a, b, strict=True)]
+        pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a, b, strict=True)][:first]
         exponents = [
             _exponent(x * y) if normalised else _exponent(x) + _exponent(y)
             for x, y in pairs
@@ -136,7 +141,7 @@ def variant(
             terms = [unit * cut(x / unit) for x in terms]
         last_term = Fraction(c) if c_added else Fraction(0)
         if kept is not None and c_cut:
-            last_term = unit * cut(last_term / unit)
+            last_term = unit * (math.floor if floor_c else cut)(last_term / unit)
         total = sum(terms) + last_term
         if sum_cut:
             total = unit * cut(total / unit)
@@ -179,6 +184,8 @@ INSTEAD = {
     "not-rounded-at-the-end": variant(last=None),
     "terms-to-nearest": variant(cut=_nearest),
     "terms-rounded-down": variant(cut=math.floor),
+    "terms-rounded-down 2": variant(floor_c=True),
+    **{f"products-left-out {n}": variant(first=n) for n in (4, 6, 8)},
     "products-normalised": variant(normalised=True),
     "zeros-count": variant(zeros_count=True),
     "zeros-count 2": variant(zero_c_counts=True),
@@ -209,7 +216,8 @@ def _drawn_anew() -> list[tuple[list[float], list[float], float]]:
     rng = np.random.default_rng()
     found = []
     for _ in range(4):
-        a, b = np.float16(rng.uniform(1, 2, (2, 6)) * 2.0 ** rng.integers(-7, 7, (2, 6)))
+        shape = 2, 16
+        a, b = np.float16(rng.uniform(1, 2, shape) * 2.0 ** rng.integers(-7, 7, shape))
         c = float(np.float32(rng.normal()))
         found.append(([float(x) for x in a], [float(-x) for x in b], c))
     return found
@@ -324,6 +332,11 @@ TASK = Task(
             "Terms are rounded to the nearest unit; they are cut off.",
             "What is left of a term of three quarters of a unit?",
             "```python\nmath.trunc(x * y / unit)\n```",
+        ),
+        "products-left-out": Diagnosis(
+            "Only the first products of the block are added.",
+            "How many products has a block of a Hopper, and where does your loop end?",
+            "```python\nfor x, y in zip(a, b, strict=True):\n```",
         ),
         "terms-rounded-down": Diagnosis(
             "Negative terms are rounded away from zero: // and floor do that.",

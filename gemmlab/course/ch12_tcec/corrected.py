@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.course.judging import FAILING, Finding
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.arrays_on_trial import scaled
+from gemmlab.course.judging.launches import Launch
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul, forward_error, split
 from gemmlab.simt import Report
 
@@ -20,6 +21,8 @@ CASES = ((16, "either sign"), (128, "positive"))  # k, and values
 LONG = range(1040, 1105, 16)  # k of the case that is drawn for each check
 ALLOWED = 2  # times the error of the emulated product
 NEAR = 0.1  # a mistake explains C that is so much nearer to it than to the right product
+
+PARAMETERS = ["A", "B", "C"]
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -40,34 +43,38 @@ class Corrected:
 
 def judge(answer: Any, asked: Corrected) -> Finding:
     """The smallest case in which the kernel is wrong: hazards, then values; then what it costs."""
-    kernel = trial.Kernel(answer, ["A", "B", "C"])
     long = int(np.random.default_rng().choice(LONG))
-    for k, values in (*CASES, (long, "positive")):
-        anew = k == long
-        a, b = operands(k, values, None if anew else k)
-        case = f"A is {M}×{k}, B is {k}×{N}, {values}, one warp"
-        report, c = _launched(kernel, asked, a, b, case)
+    cases = (*CASES, (long, "positive"))
+    drawn = [operands(k, values, None if k == long else k) for k, values in cases]
+    launches = [
+        (f"A is {M}×{k}, B is {k}×{N}, {values}, one warp", _launch(asked, *operands))
+        for (k, values), operands in zip(cases, drawn, strict=True)
+    ]
+    reports = trial.tried(answer, PARAMETERS, launches)
+    for (k, _), (a, b), (case, launch), report in zip(
+        cases, drawn, launches, reports, strict=False
+    ):
         if isinstance(report, Finding):
             return report
+        anew, c = k == long, launch.arguments[-1]
         found = _hazard(report, case) or _wrong(a, b, c, case, asked)
         if found:
             return found.anew if anew and "kind" not in found.details else found
         if costs := _products(report, k, case) or asked.costly(report, k, case):
             return costs
-        if k == CASES[0][0] and not _by_mma(kernel, asked, a, b, c):
+        if k == CASES[0][0] and not _by_mma(answer, asked, a, b, c):
             return Finding("mma-ignored", ((FAILING, f"{case}; each mma takes twice its A"),))
     sizes = ", ".join(str(k) for k, _ in CASES)
     error = f"k = {sizes} and numbers drawn anew: the error is that of the emulated product"
     return Finding("passed", (("Values", error), ("Counted", f"{PRODUCTS} mma in each step")))
 
 
-def _by_mma(
-    kernel: trial.Kernel, asked: Corrected, a: np.ndarray, b: np.ndarray, c: np.ndarray
-) -> bool:
+def _by_mma(answer: Any, asked: Corrected, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> bool:
     """Whether C is twice as large where each mma takes twice its A."""
+    launch = _launch(asked, a, b)
     with scaled("mma", 2):
-        _, twice = _launched(kernel, asked, a, b, "")
-    return np.array_equal(twice, 2 * c)
+        next(trial.tried(answer, PARAMETERS, [("", launch)]))
+    return np.array_equal(launch.arguments[-1], 2 * c)
 
 
 def _hazard(report: Report, case: str) -> Finding | None:
@@ -101,12 +108,9 @@ def parts(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     return ah @ bh, al @ bh / scale, ah @ bl / scale
 
 
-def _launched(
-    kernel: trial.Kernel, asked: Corrected, a: np.ndarray, b: np.ndarray, case: str
-) -> tuple[Report | Finding, np.ndarray]:
-    c = np.full((M, N), np.nan, np.float32)
+def _launch(asked: Corrected, a: np.ndarray, b: np.ndarray) -> Launch:
     stored = np.ascontiguousarray(b.T) if asked.by_columns else b
-    return trial.launch(kernel, (1,), (32,), case, a, stored, c), c
+    return Launch((), (1,), (32,), (a, stored, np.full((M, N), np.nan, np.float32)))
 
 
 def _wrong(

@@ -13,7 +13,7 @@ import numpy as np
 from gemmlab import instructions
 from gemmlab.course.judging.integrity import difference
 from gemmlab.course.judging.launches import Launch, fault, launched, stores_to_input, threads_of
-from gemmlab.course.judging.verdict import FAILING, Finding
+from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
 from gemmlab.simt import Report
 
 
@@ -67,22 +67,39 @@ def tried(
         yield item.report
 
 
+# A case in words, its launch, and what is wrong with its report and, by then, with its result.
+Asked = tuple[str, Launch, Callable[[Report], Finding | None]]
+WHOLE_NUMBERS_ONLY = Diagnosis(
+    "Fractions get lost on the way: an array, a factor or a result is cut to whole numbers.",
+    "Which value is a whole number on its way through the kernel: where is an int(), or a dtype "
+    "without fractions?",
+    "Leave every product and every sum as it is: float32 times float32 is float32.",
+)
+
+
 def of_cases(
-    one: Callable[[Any, int], tuple[Report | None, Finding | None, str]],
+    build: Callable,
+    parameters: list[str],
+    one: Callable[[Any, int], Asked],
     cases: Sequence[Any],
-    anew: Any,
+    *anew: Any,
 ) -> Finding | tuple[Report, str]:
     """Find the first case that is wrong; if none is, return the last one's report and words.
 
-    one : (sizes of a case, seed) -> the report of a launch, what is wrong with it, the case in
-        words; anew : the sizes of a case that is drawn for this check, with operands of its own
+    one : of the sizes of a case and a seed
+    anew : the sizes of cases that are drawn for this check, with operands of their own
     """
-    for seed, sizes in enumerate(cases):
-        report, found, case = one(sizes, seed)
+    asked = [one(sizes, seed) for seed, sizes in enumerate(cases)]
+    seeds = map(int, np.random.default_rng().integers(len(cases), 1 << 30, len(anew)))
+    asked += [one(sizes, seed) for sizes, seed in zip(anew, seeds, strict=True)]
+    reports = tried(build, parameters, [(case, launch) for case, launch, _ in asked])
+    for number, ((case, _, wrong), report) in enumerate(zip(asked, reports, strict=False)):
+        found = report if isinstance(report, Finding) else wrong(report)
         if found:
-            return found
-    _, found, _ = one(anew, int(np.random.default_rng().integers(len(cases), 1 << 30)))
-    return found.anew if found else (report, case)
+            return found if number < len(cases) else found.anew
+        if number < len(cases):
+            largest = report, case
+    return largest
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,11 @@ PATTERNS = {
         "What differs for a thread in the last block when the size is no multiple of the tile?",
         "Each of the two indices needs its own comparison: a row with m, a column with n.",
     ),
+    "fractional-factors": Diagnosis(
+        "It is right where alpha and beta are whole numbers, and wrong where one of them is not.",
+        "Where do alpha and beta come in, and does each of them keep its fraction there?",
+        "Put alpha = 1 and beta = 0.5 in: which elements are wrong, and by how much?",
+    ),
     "late-steps": Diagnosis(
         "It is right where the sum over k has few steps, and wrong where it has more than all of "
         "those: a late step is left out, or counts otherwise than the first ones.",
@@ -431,9 +436,8 @@ KERNEL = {
         "```python\nAs[..., ...] = A[..., start + x]    # x along a row, of A and of B\n```",
     ),
     "tile-size-fixed": Diagnosis(
-        "The result is right, but the tiles in shared memory have a size of their own, whatever T "
-        "is.",
-        "How large are your shared arrays with T = 2?",
+        "The tiles in shared memory have a size of their own, whatever T is.",
+        "How large are your shared arrays with T = 2, and with T = 16?",
         "```python\nAs = cuda.shared.array((T, ...), float32)\n```",
     ),
     "products-missing": Diagnosis(

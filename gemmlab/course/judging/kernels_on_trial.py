@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,15 +110,17 @@ def judge(
     tiling: Callable[[int], Tiling],
     grid: Grid = Tiling.grid,
     form: Form = PRODUCT,
+    anew: Sequence[Case] = (),
 ) -> Finding | list[Trial]:
     """Try every case; the trials if all are right, else what is wrong with the smallest wrong one.
 
     grid : blocks of the launch; a block for each tile if nothing else is said
     form : of a kernel that is not a whole product
-    After `cases` comes one more, drawn anew, which the list of trials leaves out.
+    anew : cases drawn for this check; one that is larger than all others if nothing else is said
+    After `cases` come those, which the list of trials leaves out.
     """
     trials: list[Trial] = []
-    every = (*cases, matrices.drawn_anew(cases))
+    every = (*cases, *(anew or [matrices.drawn_anew(cases)]))
     launches = [_launch(case, tiling(case.tile), grid, form) for case in every]
     tried = launched(build, list(form.parameters), launches)
     failed = False
@@ -137,7 +139,11 @@ def judge(
         failed = failed or not trial.right
     for trial in trials:
         if trial.fault:
-            return _hazard(trial, trial.fault)
+            found = _hazard(trial, trial.fault)
+            larger = trial.run.case.tile > max(case.tile for case in cases)
+            if larger and found.diagnosis == "tile-outside":
+                return replace(found, diagnosis="tile-size-fixed")
+            return found
         if trial.changed:
             return _changed(trial)
         if trial.run.wrong.any():
@@ -145,7 +151,7 @@ def judge(
                 return _wrong_values(trial, [trial.run]).anew
             known = [t.run for t in trials[: len(cases)] if not t.fault]
             return _wrong_values(trial, known)
-    return trials[:-1]
+    return trials[: len(cases)]
 
 
 def _launch(case: Case, tiling: Tiling, grid: Grid, form: Form) -> Launch:

@@ -68,6 +68,8 @@ def case(m: int, n: int, k: int, alpha: float = 1, beta: float = 0, tile: int = 
 
 STEPS = 40  # along k, of a product that is long and thin
 DRAWN = 7  # sizes to draw from
+FAR = 130  # rows or columns, of a product that is tall or wide
+LARGEST_TILE = 16  # side of a tile with a thread for each of its elements
 
 
 def long_and_thin(tile: int) -> Case:
@@ -102,6 +104,35 @@ def drawn_anew(cases: Sequence[Case]) -> Case:
     last = cases[-1]
     problem = Gemm(m, n, k, alpha, beta, layout=last.problem.layout)
     return Case(problem, last.tile, seed=int(rng.integers(1 << 30)), anew=True)
+
+
+def beyond(cases: Sequence[Case], steps: int = STEPS) -> tuple[Case, ...]:
+    """Cases drawn anew, each of which goes beyond all others: in m and in steps, in n and the tile.
+
+    Small tiles and few of them keep these cheap. Where k is one tile at most, it is one here.
+    """
+    rng = np.random.default_rng()
+    largest = cases[-1].tile
+    small = next((t for t in sorted({c.tile for c in cases}) if t >= 4), largest)
+    unit = math.gcd(*(size for c in cases for size in (c.problem.n, c.problem.k)))
+    short_sums = all(c.problem.k <= c.tile for c in cases)
+
+    def drawn(m: int, n: int, k: int, tile: int, factor: float) -> Case:
+        n, k = (unit * -(-size // unit) for size in (n, k))
+        problem = Gemm(m, n, k, factor, factor - 1, layout=cases[-1].problem.layout)
+        return Case(problem, tile, large=True, seed=int(rng.integers(1 << 30)), anew=True)
+
+    tall, wide, more = (int(x) for x in rng.integers([FAR, FAR, 0], [2 * FAR, 2 * FAR, 5]))
+    if short_sums:
+        found = drawn(tall, small + 1, small, small, 2.5), drawn(small + 1, wide, small, small, 1.5)
+        return drawn_anew(cases), *found
+    larger = min(2 * largest, max(largest, LARGEST_TILE))
+    long = (steps + more) * small
+    found = (
+        drawn(tall, small + 1, long, small, 0.5),
+        drawn(larger + 1, wide, larger + 1, larger, 1.5),
+    )
+    return drawn_anew(cases), *found
 
 
 # The result that a mistake gives: (case, A, B, C) -> an array, None where it is undefined.
@@ -243,6 +274,11 @@ class Run:
         return bool(self.case.problem.k % self.case.tile)
 
     @property
+    def fractional(self) -> bool:
+        """Whether α or β is no whole number."""
+        return bool(self.case.problem.alpha % 1 or self.case.problem.beta % 1)
+
+    @property
     def edges(self) -> np.ndarray:
         """The elements of tiles that hang over the edge of C, (m, n)."""
         (m, n), tile = self.result.shape, self.case.tile
@@ -322,8 +358,12 @@ def _pattern_of_runs(runs: list[Run]) -> str:
     ):
         return "edges-only"
     known = max((run.steps for run in right), default=0)
-    if 1 < known < min(run.steps for run in failing):  # of one step nothing follows
+    tiled = failing[0].case.tile > 1
+    if tiled and 1 < known < min(run.steps for run in failing):  # of one step nothing follows
         return "late-steps"
+    whole = [run for run in right if not run.fractional]
+    if all(run.fractional for run in failing) and whole == right != []:
+        return "fractional-factors"
     if all(run.ragged_k for run in failing) and not all(run.ragged_k for run in right):
         return "ragged-k"
     found = pattern(telling[-1].reference, telling[-1].result)

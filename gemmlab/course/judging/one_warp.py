@@ -29,7 +29,7 @@ class OneWarp:
     wavefronts : of shared loads, the most that a step may take
     why : (A, B, C) -> the mistake that gives just this wrong C
     costly : (report, steps, case) -> what is wrong with a right kernel that loads as asked
-    too_many : the diagnosis of more wavefronts
+    too_many : the diagnosis of more wavefronts with conflicts; without, a fragment comes again
     long : a k that is tried last, about as much or more; None where there is none
     """
 
@@ -64,6 +64,11 @@ LANES_MISSING = Diagnosis(
     "A part of the warp comes to an instruction that all its 32 lanes execute together.",
     "Which condition keeps lanes from the line that is named?",
     "```python\na = ldmatrix_x4(As, ...)    # without an if that depends on lane\n```",
+)
+LOADED_AGAIN = Diagnosis(
+    "The result is right, and no two rows meet, but fragments are loaded more than once.",
+    "How often is each `ldmatrix` executed in a step, and how often is it needed?",
+    "```python\na = ldmatrix_x4(As, ...)    # once in a step\n```",
 )
 STORED_TWICE = Diagnosis(
     "The result is right, but elements of C are stored more than once.",
@@ -199,8 +204,11 @@ def _loads(asked: OneWarp, report: Report, k: int, case: str) -> Finding | None:
         return Finding("elements-loaded", ((FAILING, case), fact))
     most = asked.wavefronts * steps
     if wavefronts > most:
-        fact = ("Wavefronts", f"{wavefronts} of shared loads, at most {most} asked")
-        return Finding(asked.too_many, ((FAILING, case), fact), {"wavefronts": wavefronts})
+        conflicts = counters["shared_bank_conflicts"]
+        text = f"{wavefronts} of shared loads, at most {most} asked; {conflicts} are conflicts"
+        fact = ("Wavefronts", text)
+        diagnosis = asked.too_many if conflicts else "loaded-again"
+        return Finding(diagnosis, ((FAILING, case), fact), {"wavefronts": wavefronts})
     return asked.costly(report, steps, case)
 
 

@@ -15,17 +15,20 @@ from base64 import b64encode
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib import resources
 from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
+from IPython import get_ipython
+from IPython.display import publish_display_data
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from gemmlab import plots
-from gemmlab.plots.shared.figures import DENSITY, DPI
+from gemmlab.plots.shared.figures import DARK, DENSITY, DPI, PAPER
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RGBA, UP = 6, 2  # the type of the picture, and the filter: each row less the one above
@@ -49,6 +52,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
+SHRUNK, GROWN = 0.88, 1.2  # of a figure's width: its texts stay legible, and it stays on a screen
 KEPT = 2048  # texts, of about 20 kB each
 Stamp = tuple[int, int, np.ndarray]  # where the pixels begin, from the pen to the right and up
 
@@ -99,6 +103,8 @@ def stamp(text: str, font: FontProperties, dpi: float, colour: tuple[float, ...]
 class Picture:
     """Figures without windows, side by side where there is room, in the widget `view`.
 
+    They shrink and grow together, by up to `SHRUNK` and `GROWN`, before they stand in two rows.
+
     ipywidgets' Image cannot carry alternative text, so each figure is an <img> in HTML. What is
     drawn is given by the figures' artists, and said by `plots.describe`; the first figure's text is
     what the explorer says of all of them.
@@ -106,10 +112,8 @@ class Picture:
 
     def __init__(self, *figures: Figure) -> None:
         self.panels = [Panel(figure) for figure in figures]
-        self.view = widgets.HBox(
-            [panel.view for panel in self.panels],
-            layout={"flex_flow": "row wrap", "overflow": "hidden"},
-        )
+        self.view = widgets.HBox([panel.view for panel in self.panels])
+        self.view.add_class("gemmlab-pictures")
 
     @property
     def png(self) -> bytes:
@@ -143,7 +147,11 @@ class Panel:
         figure.set_dpi(DENSITY * DPI)
         self.figure = figure
         self.png = b""
-        self.view = widgets.HTML(layout={"max_width": "100%", "margin": "0"})
+        width = DPI * figure.get_figwidth()
+        self._least = f"{SHRUNK * width:.0f}px"
+        self._flex = f"{width:.0f} 1 {self._least}"
+        self._most = f"min(100%, {GROWN * width:.0f}px)"
+        self.view = widgets.HTML(layout={"flex": self._flex, "max_width": self._most})
         self._frame: Hashable = None
         self._still: Any = None  # the pixels of everything but what moves
         self._moving: Sequence[Artist] = ()
@@ -176,34 +184,77 @@ class Panel:
         if height:
             # Its size is known and it is decoded at once: nothing jumps or blinks in between.
             self.view.value = (
-                f'<img alt="{html.escape(description)}" width="{width}" height="{height}" '
-                'decoding="sync" style="max-width:100%; height:auto; display:block'
-                f'{"; opacity:0.25" * faded}" src="{self._source}">'
+                f'<img class="gemmlab-picture dark-light" alt="{html.escape(description)}" '
+                f'width="{width}" height="{height}" decoding="sync" '
+                f'style="--least:{self._least}; flex:{self._flex}; width:100%; min-width:0; '
+                f"max-width:{self._most}; "
+                f'height:auto; display:block; {PAPER}{"; opacity:0.25" * faded}" '
+                f'src="{self._source}">'
             )
 
 
-# JupyterLab takes arrows and letters for commands of its own (b inserts a cell) unless the element
-# that has the focus is marked; ipywidgets do not mark their lists. Nor do they name a slider's
-# handle to a screen reader: its label does; nor a field without a label: its tooltip does.
-_HELP = """<script>
-if (!window.gemmlabHelp) {
-  window.gemmlabHelp = true;
-  document.addEventListener("focusin", (event) => {
-    if (event.target.matches("[class*=gemmlab-] :is(select, button, [role=slider])"))
-      event.target.setAttribute("data-lm-suppress-shortcuts", "true");
-  });
-  new MutationObserver(() => {
-    const handles = "[class*=gemmlab-] [role=slider]:not([aria-label])";
-    for (const handle of document.querySelectorAll(handles)) {
-      const name = handle.closest(".widget-inline-hbox")?.querySelector(".widget-label");
-      if (name) handle.setAttribute("aria-label", name.textContent);
-    }
-    const fields = "[class*=gemmlab-] input[title]:not([aria-label])";
-    for (const field of document.querySelectorAll(fields))
-      field.setAttribute("aria-label", field.title);
-  }).observe(document.body, {childList: true, subtree: true});
-}
-</script>"""
+ENDED = (
+    "This is the last picture: the kernel that drew it has ended. Run this cell again to move it: "
+    "click here, choose Run → Run All Above Selected Cell, then press Shift+Enter."
+)
+INTERRUPTED = "it was interrupted before it was drawn; move a control to draw it"
+REST = 0.5  # seconds without a change after which the still is made again
+
+
+class Still:
+    """A still is what an explorer showed last, kept in the notebook as an output of its cell.
+
+    A widget is gone when its kernel is, or when a saved notebook is opened the next day. Then
+    `explorer.css` shows the still in its place. It is empty at first and follows when the explorer
+    has come to rest, so that it never holds up a key.
+    """
+
+    def __init__(self, explorer: "Explorer") -> None:
+        self.explorer = explorer
+        self._timer: threading.Timer | None = None
+        self._placed = False
+
+    def place(self) -> None:
+        """Put it below the cell that runs now."""
+        self._placed = True
+        publish_display_data(self._bundle(""), transient=self._name)
+        self.follow()
+
+    def follow(self) -> None:
+        """Make it what the explorer shows, once that rests."""
+        if self._placed:
+            if self._timer:
+                self._timer.cancel()
+            self._timer = threading.Timer(REST, self._renew)
+            self._timer.daemon = True
+            self._timer.start()
+
+    @property
+    def _name(self) -> dict[str, str]:
+        return {"display_id": f"gemmlab-{self.explorer.model_id}"}
+
+    def _renew(self) -> None:
+        shown = "".join(panel.view.value for panel in self.explorer.picture.panels)
+        publish_display_data(
+            self._bundle(
+                f'<p class="gemmlab-ending">{ENDED}</p>'
+                f'<div class="gemmlab-caption">{self.explorer.caption.value}</div>'
+                f'<div class="gemmlab-pictures">{shown}</div>'
+            ),
+            transient=self._name, update=True,
+        )  # fmt: skip
+
+    def _bundle(self, inside: str) -> dict[str, str]:
+        page = f'{STYLE}<div class="gemmlab-still">{inside}</div>'
+        return {"text/html": page, "text/plain": self.explorer.message}
+
+
+def _file(name: str) -> str:
+    return (resources.files("gemmlab.explorers.shared") / name).read_text("utf-8")
+
+
+STYLE = f"<style>{_file('explorer.css')}</style>{DARK}"
+HELP = f"{STYLE}<script>{_file('explorer.js')}</script>"
 ROW = {"flex_flow": "row wrap"}  # the layout of controls that stand side by side where they can
 
 
@@ -222,9 +273,12 @@ class Explorer(widgets.VBox):
     dealt with, so that a burst of key presses skips pictures instead of queueing them.
     """
 
+    lasts = True  # whether a still is laid beside it, which outlives the kernel
+
     def __init__(self, picture: Picture) -> None:
         self.picture = picture
-        self.caption = widgets.HTML(layout={"max_width": "60em"})
+        self.caption = widgets.HTML(layout={"margin": "2px"})
+        self.caption.add_class("gemmlab-caption")
         self.message = ""  # the caption as plain text
         self.moving: Sequence[Artist] = ()  # what `show` changes while `frames` stay equal
         self.frames: Sequence[Hashable] = ()  # of each figure, as in `Picture.draw`
@@ -232,22 +286,30 @@ class Explorer(widgets.VBox):
         self._held = False
         # A run reports from its own thread while the controls stay alive.
         self._drawing = threading.RLock()
+        self.still = Still(self)
         super().__init__()
+        self.add_class("gemmlab-explorer")
         self.add_class(f"gemmlab-{type(self).__name__.lower()}")
 
     def arrange(
         self, rows: Sequence[widgets.Widget], watched: Sequence[widgets.Widget] = ()
     ) -> None:
-        """Lay out `rows` above picture and caption, watch controls, and show the first picture."""
-        script = {"output_type": "display_data", "metadata": {}, "data": {"text/html": _HELP}}
+        """Lay out `rows` above caption and picture, watch controls, and show the first picture."""
+        script = {"output_type": "display_data", "metadata": {}, "data": {"text/html": HELP}}
         help_ = widgets.Output(outputs=(script,), layout={"height": "0", "overflow": "hidden"})
-        self.children = (*rows, self.picture.view, self.caption, help_)
+        self.children = (*rows, self.caption, self.picture.view, help_)
         self.watched = watched
         for control in watched:
             control.observe(self.refresh, "value")
             if control.has_trait("refusal"):
                 control.observe(lambda change: change.new and self.refuse(change.new), "refusal")
         self.refresh()
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict | None:
+        """Show the widget, as ipywidgets do, and lay a still beside it where a kernel shows it."""
+        if self.lasts and get_ipython() is not None:
+            self.still.place()
+        return super()._repr_mimebundle_(**kwargs)
 
     def show(self) -> str:
         """Change the artists to what the controls say; return the result in words."""
@@ -261,9 +323,13 @@ class Explorer(widgets.VBox):
             try:
                 text = self.show()
             except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-                self.refuse(str(error))
                 self.picture.fade(str(error))
+                self.refuse(str(error))
                 return False
+            except KeyboardInterrupt:
+                self.picture.fade(INTERRUPTED)
+                self.refuse(INTERRUPTED)
+                raise
             self.picture.draw(text, self.moving, self.frames)
             self.say(text)
         return True
@@ -279,6 +345,7 @@ class Explorer(widgets.VBox):
 
     def _caption(self, text: str, role: str, style: str) -> None:
         self.message = text
+        self.still.follow()
         lines = "<br>".join(html.escape(line) for line in text.split("\n"))
         lines = re.sub(r"(?<=\d) (?=[A-Za-zµ%])", "&nbsp;", lines)  # a number keeps its unit
         self.caption.value = f'<div role="{role}" style="{style}">{lines}</div>'

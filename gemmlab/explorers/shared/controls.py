@@ -179,11 +179,15 @@ class Number(widgets.HBox):
         self.stops, self.least = stops, least
         self.slider = widgets.IntSlider(
             self._nearest(value), 0, len(stops) - 1, description=name, readout=False, style=NAMES,
-            layout={"width": "24em", "max_width": "100%"},
+            layout={"width": "24em", "min_width": "0", "flex": "0 1 auto"},
         )  # fmt: skip
         self.number = field(name, value, stops[-1], indent="", least=least)
-        super().__init__([self.slider, self.number], layout={"flex_flow": "row wrap"})
+        self.number.layout.flex = "none"
+        self.told = widgets.HTML(layout={"display": "none"})  # of the slider, to screen readers
+        super().__init__([self.slider, self.number, self.told], layout={"max_width": "100%"})
+        self.add_class("gemmlab-number")
         self.value = value
+        self._tell()
         self._following = False
         self.observe(self._follow, "value")
         self.slider.observe(self._slide, "value")
@@ -205,6 +209,13 @@ class Number(widgets.HBox):
         self.value = value
         self._follow()
 
+    def _tell(self) -> None:
+        """Tell `explorer.js` the stops, and the number now, which may lie beside the nearest."""
+        self.told.value = (
+            f'<span data-stops="{list(self.stops)}" data-at="{self.slider.value}" '
+            f'data-value="{self.value}"></span>'
+        )
+
     def _nearest(self, value: int) -> int:
         return min(range(len(self.stops)), key=lambda i: abs(self.stops[i] - value))
 
@@ -213,6 +224,7 @@ class Number(widgets.HBox):
         self._following = True
         self.slider.value = self._nearest(self.value)
         self._following = False
+        self._tell()
 
     def _slide(self, _change: object) -> None:
         if not self._following:

@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from gemmlab.explorers.shared.base import Explorer, Picture, row
-from gemmlab.explorers.shared.running import Job, Stopped
+from gemmlab.explorers.shared.running import Job, Stopped, let_interrupts_stop_jobs
 
 PATIENCE = 0.5  # seconds in which most is made, so that nothing need be said of it
 
@@ -23,7 +23,8 @@ class Preparer(Explorer):
     def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self.job: Job | None = None
-        self.stop = widgets.Button(description="Stop", icon="stop")
+        let_interrupts_stop_jobs()
+        self.stop = widgets.Button(description="Stop", icon="stop", layout={"width": "6em"})
         self.status = widgets.HTML()
         self.progress = row(self.stop, self.status)
         self.progress.layout.visibility = "hidden"  # its place stays: nothing jumps

@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import ipywidgets as widgets
+from IPython import get_ipython
 
 from gemmlab import Device, Gemm, Tiling
 from gemmlab.compiled.sass.compiling import lacking
@@ -44,6 +45,8 @@ class Job:
     outside Python, such as a compiled kernel, ends first.
     """
 
+    all: ClassVar[set["Job"]] = set()  # that have begun and not ended
+
     def __init__(
         self,
         work: Callable[[], Any],
@@ -60,6 +63,7 @@ class Job:
 
     def start(self) -> Self:
         """Begin; returns at once."""
+        self.all.add(self)
         self._watcher.start()
         return self
 
@@ -99,7 +103,24 @@ class Job:
             if not self._worker.is_alive():
                 break
             self._report(time.perf_counter() - start)
+        self.all.discard(self)
         self._done(*self._outcome)
+
+
+def let_interrupts_stop_jobs() -> None:
+    """Let Kernel → Interrupt stop all jobs, in a kernel that is idle but for them.
+
+    While ipykernel deals with a message it has a handler of its own, which interrupts a cell. After
+    it the one that was there before comes back, which ignores the signal: it is replaced here.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    if hasattr(kernel, "saved_sigint_handler"):
+        kernel.saved_sigint_handler = _interrupted
+
+
+def _interrupted(*_: object) -> None:
+    for job in tuple(Job.all):  # in a thread, as this one may hold the lock that a stop takes
+        threading.Thread(target=job.stop, daemon=True).start()
 
 
 Choice = tuple[Kernel, Tiling | None, str]
@@ -118,6 +139,7 @@ class Runner(Explorer):
         self.history: list[Measurement] = []
         self.job: Job | None = None
         self._running = False
+        let_interrupts_stop_jobs()
         self.run = widgets.Button(description="Run", button_style="primary", icon="play")
         self.stop = widgets.Button(description="Stop", icon="stop", disabled=True)
         self.clear = widgets.Button(description="Clear", icon="trash", disabled=True)
@@ -170,8 +192,15 @@ class Runner(Explorer):
         self.clear.disabled = not self.history
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the run to end; False if it takes longer than `seconds`."""
-        return self.job is None or self.job.wait(seconds)
+        """Wait for the run to end; False if it takes longer than `seconds`.
+
+        An interrupt of the wait stops the run, too.
+        """
+        try:
+            return self.job is None or self.job.wait(seconds)
+        except KeyboardInterrupt:
+            self.job.stop()
+            raise
 
     def forget(self) -> None:
         self.history.clear()
@@ -323,7 +352,10 @@ class Forecasts:
         return Made(found.seconds, sentence(found))
 
     def _done(self, asked: Asked, made: Made | None, error: BaseException | None) -> None:
-        self._found[asked] = made or f"nothing: {told(error)}"
+        if isinstance(error, Stopped):
+            del self._found[asked]  # the next run begins it again
+        else:
+            self._found[asked] = made or f"nothing: {told(error)}"
         if COMPILING in self.explorer.message:
             self.explorer.refresh()
 

@@ -301,5 +301,6 @@ tcec_fused = Kernel(
     variant=product_sums.variant,
     compile=compile_options,
     layouts=LAYOUTS,
+    product_error=product_sums.PRODUCT_ERROR,
     period=period,
 )

@@ -29,7 +29,7 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device
-from gemmlab.kernels.tcec.shared import split_operands
+from gemmlab.kernels.tcec.shared import product_sums, split_operands
 from gemmlab.kernels.tcec.shared.product_sums import flops, fragments, joining, starting, walking
 from gemmlab.kernels.tcec.shared.split_operands import PARTS, split_work
 from gemmlab.kernels.tensor_core.mma_tma import (
@@ -207,6 +207,7 @@ tcec_mma_tma = Kernel(
     variant=variant,
     compile=compile_options,
     layouts=LAYOUTS,
+    product_error=product_sums.PRODUCT_ERROR,
     before=(split_operands.SPLIT,),
     workspace=split_operands.workspace,
     scratch=split_operands.with_maps,

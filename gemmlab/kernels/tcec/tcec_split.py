@@ -29,7 +29,7 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.kernels.kernel import Kernel, check_fit
-from gemmlab.kernels.tcec.shared import split_operands
+from gemmlab.kernels.tcec.shared import product_sums, split_operands
 from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, flops
 from gemmlab.kernels.tcec.shared.split_operands import PARTS, copying_parts, split_work
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
@@ -183,6 +183,7 @@ tcec_split = Kernel(
     variant=variant,
     compile=compile_options,
     layouts=LAYOUTS,
+    product_error=product_sums.PRODUCT_ERROR,
     before=(split_operands.SPLIT,),
     workspace=split_operands.workspace,
     scratch=split_operands.with_maps,

@@ -7,6 +7,7 @@ import sys
 from functools import cache
 
 from gemmlab import Tiling
+from gemmlab.arguments import whole_number
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.here.driver import gpu_status
 from gemmlab.kernels.kernel import Kernel
@@ -58,6 +59,12 @@ def run(
     tiling = kernel.choose(tiling, problem, gpu.detect() if chosen == "gpu" else device)
     if chosen == "recorded":
         return records.find(kernel, problem, tiling, device)
+    if repeats is not None:
+        whole_number("repeats", repeats)
+    if chosen == "simulator":
+        from gemmlab.measure.backends import simulator
+
+        simulator.check_size(problem, tiling)  # before gigabytes of operands are drawn
     if operands is None:
         operands, data = problem.operands(), timing.DATA
     data = data or timing.OWN_DATA
@@ -67,8 +74,6 @@ def run(
         from gemmlab.measure.backends import cpu
 
         return cpu.run(kernel, problem, operands, tiling, repeats, data)
-    from gemmlab.measure.backends import simulator
-
     return simulator.run(kernel, problem, operands, tiling)
 
 

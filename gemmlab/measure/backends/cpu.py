@@ -57,7 +57,7 @@ def run(
         device=device.name,
         device_title=device.title,
         error=checked.error,
-        tolerance=problem.tolerance,
+        tolerance=kernel.tolerance(problem),
         samples=tuple(samples),
         provenance={**timing.provenance(kernel, data), "check": checked.how},
     )
@@ -73,4 +73,8 @@ def _compiled(kernel: Kernel, tiling: Tiling | None) -> Callable:
         raise RuntimeError(
             f'{kernel.name} needs Numba, which is not installed; pip install "gemmlab[lab]"'
         ) from None
-    return njit(parallel=True, fastmath=True)(kernel.build(tiling))
+    function = kernel.build(tiling)
+    # To compile takes seconds. What is kept on disk is found by one file, which for the kernels
+    # here says all of it; one of somebody's own may call functions of others.
+    kept = function.__module__.startswith("gemmlab.kernels.")
+    return njit(parallel=True, fastmath=True, cache=kept)(function)

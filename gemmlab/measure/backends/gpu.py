@@ -153,7 +153,7 @@ class Runner:
             device=self.device.name,
             device_title=self.device.title,
             error=error,
-            tolerance=self.problem.tolerance,
+            tolerance=self.kernel.tolerance(self.problem),
             samples=tuple(samples),
             resources=self.resources,
             provenance=provenance,

@@ -43,7 +43,7 @@ def run(kernel: Kernel, problem: Gemm, operands: Operands, tiling: Tiling) -> Me
         device="simulator",
         device_title="simulated GPU",
         error=problem.error(result, operands),
-        tolerance=problem.tolerance,
+        tolerance=kernel.tolerance(problem),
         counters=counters,
     )
 

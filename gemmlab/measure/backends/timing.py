@@ -1,5 +1,6 @@
 """Repetitions and provenance of timed runs, alike for the CPU and the GPU."""
 
+from gemmlab.arguments import whole_number
 from gemmlab.here.driver import stamp
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel
@@ -13,7 +14,7 @@ SECONDS = 0.3  # of timed runs
 def repetitions(seconds: float, repeats: int | None) -> int:
     """Choose how often to time a run that takes `seconds`: `repeats` times where it is given."""
     if repeats is not None:
-        return repeats
+        return whole_number("repeats", repeats)
     return int(min(MOST, max(FEWEST, SECONDS / max(seconds, 1e-9))))
 
 

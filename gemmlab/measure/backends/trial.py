@@ -125,12 +125,14 @@ def _fault(kernel: Kernel, tiling: Tiling, problem: Gemm) -> Fault | None:
     for name, now, before in (("A", a, given.a), ("B", b, given.b)):
         if not np.array_equal(now, before):
             return Fault(f"{where}it changes {name}, which belongs to the caller.", runs=True)
-    return _wrong_value(problem, c, given, where)
+    return _wrong_value(kernel, problem, c, given, where)
 
 
-def _wrong_value(problem: Gemm, result: np.ndarray, given: Operands, where: str) -> Fault | None:
+def _wrong_value(
+    kernel: Kernel, problem: Gemm, result: np.ndarray, given: Operands, where: str
+) -> Fault | None:
     """Look for elements outside the tolerance; the fault names the first."""
-    wrong = np.argwhere(~(problem.errors(result, given) <= problem.tolerance))
+    wrong = np.argwhere(~(problem.errors(result, given) <= kernel.tolerance(problem)))
     if not len(wrong):
         return None
     i, j = wrong[0]

@@ -1,4 +1,4 @@
-"""Figures that show themselves in a notebook: sharp, on light paper, with alternative text."""
+"""Figures that show themselves in a notebook: sharp, in both themes, with alternative text."""
 
 import html
 from base64 import b64encode
@@ -16,8 +16,16 @@ DENSITY = 2  # pixels of the picture for one of the page, in each direction
 # Narrower than this a picture does not shrink: it is moved sideways instead.
 READABLE, LEAST = "36rem", 0.7  # and the least part of its own width
 
-# Ink is dark: in a dark theme the picture lies on its own white paper.
-PAPER = "background:#fff; border:1px solid #d0d0d0; border-radius:6px; padding:4px"
+# A picture is drawn once, in dark ink on its own white paper. A dark theme turns its lightness over
+# and keeps the hues: what stood out on white stands out on black, and texts keep their contrast.
+PAPER = (
+    "box-sizing:border-box; background:#fff; border:1px solid #d0d0d0; border-radius:6px; "
+    "padding:4px"
+)
+DARK = (
+    "<style>:is([data-jp-theme-light=false], [data-theme=dark], .vscode-dark) .gemmlab-picture"
+    "{filter:invert(0.9) hue-rotate(180deg) saturate(1.2)}</style>"
+)
 
 
 class Figure(matplotlib.figure.Figure):
@@ -30,8 +38,8 @@ class Figure(matplotlib.figure.Figure):
         data = b64encode(picture).decode()
         page = (
             '<figure class="gemmlab-figure" tabindex="0" style="margin:0; overflow-x:auto">'
-            f'<img class="dark-light" alt="{html.escape(alt(self))}" width="{width}" '
-            f'height="{height}" style="box-sizing:border-box; height:auto; '
+            f'{DARK}<img class="gemmlab-picture dark-light" alt="{html.escape(alt(self))}" '
+            f'width="{width}" height="{height}" style="height:auto; '
             f'max-width:max(100%, {READABLE}, {LEAST * width:.0f}px); {PAPER}" '
             f'src="data:image/png;base64,{data}">'
             "</figure>"

@@ -288,6 +288,14 @@ def ink_on(colour: Sequence[float]) -> str:
     return INK if luma > 0.5 else "white"
 
 
+APART = 0.45  # of ticks on a logarithmic axis, from one name to the next [in]
+
+
+def _width(ax: Axes) -> float:
+    """Return the width of axes [in]."""
+    return ax.get_figure().get_figwidth() * ax.get_position().width
+
+
 def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
     """Give `ax` the common look; the axes named in `log` ("x", "y", "xy") become logarithmic."""
     for name, axis, set_scale, of in (
@@ -296,7 +304,8 @@ def prepare(ax: Axes, *, log: str = "", base: int = 10) -> None:
     ):
         if name in log:
             set_scale("log", base=of)
-            axis.set_major_locator(LogLocator(of, numticks=7))
+            ticks = min(7, max(3, round(_width(ax) / APART))) if name == "x" else 7
+            axis.set_major_locator(LogLocator(of, numticks=ticks))
         else:
             axis.set_major_locator(MaxNLocator(6))
         axis.set_minor_locator(NullLocator())
@@ -328,5 +337,6 @@ def legend(ax: Axes, handles: Iterable, names: Iterable[str], **place: object) -
     """A legend in the common look, in place of one that is there; `place` as `Axes.legend` has."""
     return ax.legend(
         list(handles), list(names), fontsize=NOTE, frameon=False, labelcolor=INK,
-        labelspacing=0.4, handlelength=2.6, handler_map={tuple: HandlerTuple(None)}, **place,
+        labelspacing=0.4, handlelength=2.6, columnspacing=1.2,
+        handler_map={tuple: HandlerTuple(None)}, **place,
     )  # fmt: skip

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.formats import BY_PTX, from_memory
 from gemmlab.instructions.fragments import layout
 from gemmlab.instructions.instruction import Instruction, Matrix, Registers, halves
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP, K
 from gemmlab.model.transactions import WARP
-from gemmlab.numerics import fused_dot_add
+from gemmlab.numerics import BY_PTX, from_memory, fused_dot_add
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.collective import architecture
 from gemmlab.simt.builtins.tensor_copies import PATTERN, ROW, swizzled

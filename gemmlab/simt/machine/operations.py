@@ -213,16 +213,16 @@ class Branches:
         if isinstance(test, bool):
             return then() if test else other()
         here = self.masks[-1]
-        lanes = both(here, test), both(here, ~test)
-        values = []
-        for branch, mask in zip((then, other), lanes, strict=True):
-            self.masks.append(mask)
-            values.append(branch())
-            self.masks.pop()
-        kinds = [getattr(value, "dtype", None) for value in values]
-        if None in kinds or not any(mask is False for mask in lanes):
-            return merged(test, values[1], values[0], "the result of a condition")
-        value = values[0] if lanes[1] is False else values[1]
+        mine, theirs = both(here, test), both(here, ~test)
+        self.masks.append(mine)
+        first = then()
+        self.masks[-1] = theirs
+        second = other()
+        self.masks.pop()
+        kinds = getattr(first, "dtype", None), getattr(second, "dtype", None)
+        if None in kinds or (mine is not False and theirs is not False):
+            return merged(test, second, first, "the result of a condition")
+        value = first if theirs is False else second
         return value if kinds[0] == kinds[1] else value.astype(np.promote_types(*kinds))
 
     def fail(self, error: type[Exception], text: str, test: Any) -> None:

@@ -51,6 +51,8 @@ class Scope:
 
     def translate(self, value: Any) -> Any:
         """Return a value as the rewritten kernel uses it; TypeError for what kernels cannot use."""
+        if isinstance(value, (int, float, np.generic)):  # as most are
+            return translate(value)
         path = intrinsic_path(value)
         if path is not None:
             return self.cuda[path] if path in self.cuda else families()[path]

@@ -107,7 +107,7 @@ def load_local(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> 
         value = array.buffer.reshape(-1).take(cells)
         whole = owner.shadow.shape == array.buffer.shape
         written = owner.shadow.reshape(-1).take(cells if whole else at)
-    unset = both(mask, ~written)
+    unset = False if written.all() else both(mask, ~written)
     if unset is not False:
         first = int(m.lanes.of(at, unset)[0][0])
         place = array.element(first)

@@ -27,10 +27,18 @@ def locate(m: MemoryBatch, array: Array, index: Any, line: int, op: str) -> tupl
     index outside the array is a hazard; negative ones count from the end, as in Numba.
     op : what is done with the element: "read", "write" or "atomic"
     """
-    if type(index) is np.int64 and type(array.offset) is np.int64 and len(array.shape) == 1:
-        (extent,), (stride,) = array.shape, array.strides
-        if type(extent) is np.int64 and 0 <= index < extent:  # of one element for all lanes
-            return array.offset + (index if stride == 1 else index * stride), m.masks[-1]
+    # Of one element for all lanes, as kernels ask for those of their local arrays.
+    if type(array.offset) is np.int64:
+        axes = len(array.shape)
+        if axes == 1 and type(index) is np.int64:
+            (extent,), (stride,) = array.shape, array.strides
+            if type(extent) is np.int64 and 0 <= index < extent:
+                return array.offset + (index if stride == 1 else index * stride), m.masks[-1]
+        elif axes == 2 and type(index) is tuple and len(index) == 2:
+            (i, j), (rows, columns), (down, along) = index, array.shape, array.strides
+            whole = type(i) is type(j) is type(rows) is type(columns) is np.int64
+            if whole and 0 <= i < rows and 0 <= j < columns:
+                return array.offset + i * down + j * along, m.masks[-1]
     parts = index if isinstance(index, tuple) else (index,)
     met = (array, m.masks[-1], *parts) if array.space == "shared" else ()
     known = m.memory.located.get(met) if met else None

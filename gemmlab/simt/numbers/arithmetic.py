@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.numerics.fma import sum_to_odd, two_sum
+from gemmlab.numerics.fma import sum_to_odd, sum_to_single, two_sum
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, number, shown
 
 # The name in `ast` of an operator, and the function of it: Python's, which computes with NumPy's
@@ -38,8 +38,8 @@ COMPARE: dict[str, Callable] = {
 }
 _LOGIC = ("BitAnd", "BitOr", "BitXor")
 _SHIFTS = ("LShift", "RShift")
-_NORMAL = np.finfo(np.float32).smallest_normal
 _SIGNED, _UNSIGNED, _FLOAT = (np.dtype(t) for t in (np.int64, np.uint64, np.float64))
+_SINGLE, _LEAST = np.dtype(np.float32), np.iinfo(np.int64).min
 
 # A function, and the types that its operands get; None for the type that they have.
 Plan = tuple[Callable, np.dtype | None, np.dtype | None]
@@ -81,7 +81,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
     result = np.floor_divide(a, b)
     if np.ndim(b) == 0 and b != -1:
         return result
-    return np.where((b == -1) & (a == np.iinfo(np.int64).min), 0, result)[()]
+    return np.where((b == -1) & (a == _LEAST), 0, result)[()]
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -176,8 +176,13 @@ def fuses(a: Any, b: Any, c: Any) -> bool:
 
 
 @cache
+def _product(a: str, b: str) -> np.dtype:
+    return operands("Mult", np.dtype(a), np.dtype(b))[0]
+
+
+@cache
 def _fuse(a: str, b: str, c: str) -> bool:
-    product = operands("Mult", np.dtype(a), np.dtype(b))[0]
+    product = _product(a, b)
     narrow = product.kind == "f" and product != np.float64
     return narrow and operands("Add", product, np.dtype(c))[0] == product
 
@@ -192,30 +197,13 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     >>> float(fma(np.float32(1 + 2**-12), np.float32(1 + 2**-12), np.float32(-1)) * 2**24)
     8193.0
     """
-    dtype = operands("Mult", a.dtype, b.dtype)[0]
-    if dtype == np.float64:
+    dtype = _product(a.dtype.char, b.dtype.char)
+    if dtype is _FLOAT:
         return _fma64(*(v.astype(np.float64, copy=False) for v in (a, b, c)))
-    total = np.multiply(a, b, dtype=np.float64) + c
-    result = total.astype(dtype)
-    if dtype == np.float32 and (_any_tie(total) or _any_subnormal(result)):
-        product = np.multiply(a, b, dtype=np.float64)
-        return sum_to_odd(product, np.asarray(c).astype(np.float64)).astype(dtype)
-    return result
-
-
-def _any_tie(total: Any) -> Any:
-    """Say whether any of these sums, perhaps only after rounding, lies halfway between two float32.
-
-    Of its bits those below a float32's are then 1000…, which shifted to the top are the least
-    integer: one shift and one minimum find it, faster than a mask and a comparison.
-    """
-    return (total.view(np.int64) << 35).min() == np.iinfo(np.int64).min
-
-
-def _any_subnormal(x: Any) -> Any:
-    """Say whether any of these float32 numbers is below the normal ones, and not zero."""
-    small = abs(x) < _NORMAL
-    return small.any() and (small & (x != 0)).any()
+    product = np.multiply(a, b, dtype=np.float64)
+    if dtype is _SINGLE:
+        return sum_to_single(product, c)
+    return (product + c).astype(dtype)
 
 
 def two_product(a: Any, b: Any) -> tuple[Any, Any]:

@@ -22,7 +22,8 @@ def both(a: Mask, b: Any) -> Mask:
     """
     if b is None or a is False:
         return a
-    if type(b) is np.bool_ or np.ndim(b) == 0:
+    kind = type(b)  # asked first: this is called for each access and each branch
+    if kind is np.bool_ or (b.ndim if kind is np.ndarray else np.ndim(b)) == 0:
         return a if b else False
     lanes = b if a is None else a & b
     if not lanes.any():
@@ -123,9 +124,7 @@ class Lanes:
 
     def spread(self, value: Any) -> np.ndarray:
         """Return a value as an array over all lanes, (blocks, threads)."""
-        if type(value) is np.ndarray and value.shape == self.shape:
-            return value
-        return np.broadcast_to(value, self.shape)
+        return _of_shape(value, self.shape)
 
     def in_warps(self, value: Any) -> np.ndarray:
         """Return a value as an array over all lanes, warp by warp, (blocks, warps, 32)."""
@@ -161,8 +160,8 @@ class Lanes:
         rows = 1 if same_in_blocks(at, mask) else len(self.blocks)
         warps = (rows, self.threads // WARP, WARP)
         shape = (rows, self.threads)
-        on = np.ones(warps, bool) if mask is None else np.broadcast_to(mask, shape).reshape(warps)
-        return np.broadcast_to(at, shape).reshape(warps), on
+        on = np.ones(warps, bool) if mask is None else _of_shape(mask, shape).reshape(warps)
+        return _of_shape(at, shape).reshape(warps), on
 
     # Where a lane stands
 
@@ -183,6 +182,12 @@ class Lanes:
 
     def block_name(self, block: int) -> str:
         return short(self.block_at(block), self.grid)
+
+
+def _of_shape(value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Broadcast a value, which mostly has the shape already: to ask first is much faster."""
+    has_it = type(value) is np.ndarray and value.shape == shape
+    return value if has_it else np.broadcast_to(value, shape)
 
 
 def same_in_blocks(at: np.ndarray, mask: Mask) -> bool:

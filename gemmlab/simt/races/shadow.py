@@ -283,8 +283,10 @@ class Shadow:
         free = np.ones(len(at), bool) if races is None else ~races
         last = self.visits.lanes(kept.begin()[at])
         apart = distance(last, lane, self.threads)
+        known = distance(last, self.visits.lanes(second[at]), self.threads)
         for step in (1, 2, 3):
-            known = distance(last, self.visits.lanes(second[at]), self.threads)
             put = (apart == step) & (free | (known < step))
-            second[at[put]] = touches[put]
-        far[at] = distance(last, self.visits.lanes(second[at]), self.threads) == 3
+            if put.any():
+                second[at[put]] = touches[put]
+                known = distance(last, self.visits.lanes(second[at]), self.threads)
+        far[at] = known == 3

@@ -269,7 +269,7 @@ class Tally:
         blocks, threads = self.lanes.shape
         if mask is None:
             return blocks * threads // WARP, blocks * threads
-        on = np.broadcast_to(mask, (mask.shape[0], threads))
+        on = mask if mask.shape[1] == threads else np.broadcast_to(mask, (len(mask), threads))
         times = blocks // mask.shape[0]
         warps = np.packbits(on).view(np.uint32)  # of 32 lanes each
         return int(np.count_nonzero(warps)) * times, int(np.count_nonzero(on)) * times

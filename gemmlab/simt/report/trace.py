@@ -118,8 +118,12 @@ class Shares:
         key = (op, array.name)
         if key not in self.bytes:
             self.bytes[key] = np.zeros(self.shape, np.int64)
-        threads = m.lanes.full(mask)[:, : self.shape[1]]
-        self.bytes[key][m.lanes.blocks[:, 0]] += threads * array.itemsize
+        first = int(m.lanes.blocks[0, 0])  # the blocks of a batch follow each other
+        rows = self.bytes[key][first : first + len(m.lanes.blocks)]
+        if mask is None:
+            rows += array.itemsize
+        else:
+            rows += m.lanes.full(mask)[:, : self.shape[1]] * np.int64(array.itemsize)
         self.shared_bytes = m.memory.static_bytes
 
     def of(self, op: str, *arrays: str) -> np.ndarray:

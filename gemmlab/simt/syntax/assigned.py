@@ -8,6 +8,9 @@ which ends by `break` alone.
 
 import ast
 from dataclasses import dataclass, field
+from functools import lru_cache
+
+from gemmlab.simt.syntax.nodes import children
 
 Place = tuple[int, int]  # line and column of a name
 Sure = frozenset[str] | None  # names; None where no lane goes on
@@ -30,6 +33,7 @@ class Unsure:
     ends: bool = False
 
 
+@lru_cache(maxsize=256)  # the functions of a kernel that is built with other numbers are the same
 def unsure(tree: ast.FunctionDef) -> Unsure:
     """Find what is not sure in a function; functions defined in it are looked at apart."""
     flow = Flow(tree)
@@ -131,7 +135,7 @@ def _own(node: ast.AST) -> list[ast.AST]:
     """Return a node and its parts, without what stands in functions that it defines."""
     parts, left = [node], [node]
     while left:
-        for child in ast.iter_child_nodes(left.pop()):
+        for child in children(left.pop()):
             parts.append(child)
             if not isinstance(child, (ast.FunctionDef, ast.Lambda)):
                 left.append(child)

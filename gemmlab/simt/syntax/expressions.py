@@ -7,7 +7,6 @@ import ast
 import builtins
 import difflib
 import enum
-import inspect
 import types
 from collections import ChainMap
 from collections.abc import Callable
@@ -53,7 +52,8 @@ def _similar(node: ast.Attribute, owner: Any) -> str:
 
 def scope_of(function: Callable) -> ChainMap[str, Any]:
     """The values of the names outside of a function: of closures, of its module, of Python."""
-    nonlocals = inspect.getclosurevars(function).nonlocals
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    nonlocals = {name: cell.cell_contents for name, cell in cells}
     return ChainMap(nonlocals, function.__globals__, vars(builtins))
 
 
@@ -127,10 +127,12 @@ class Constants(ast.NodeTransformer):
     def static(self, node: ast.expr) -> tuple[bool, Any]:
         """Return the value of a global name, or of an attribute of a module, without running it."""
         if isinstance(node, ast.Name) and node.id not in self.locals:
-            if node.id not in self.scope:
+            try:
+                value = self.scope[node.id]
+            except KeyError:
                 text = f"name {node.id!r} is not defined\n  {self.source.place(node.lineno)}"
-                raise located(NameError(text), self.source, node.lineno)
-            return True, self._asked(node, self.scope[node.id])
+                raise located(NameError(text), self.source, node.lineno) from None
+            return True, self._asked(node, value)
         if isinstance(node, ast.Attribute):
             known, owner = self.static(node.value)
             if known and (isinstance(owner, types.ModuleType) or is_cuda(owner) or _named(owner)):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.simt.syntax.names import intrinsic_path
-from gemmlab.simt.syntax.nodes import names_in
+from gemmlab.simt.syntax.nodes import children, names_in
 from gemmlab.simt.syntax.source import UnsupportedError
 
 ORDERING = ("syncthreads", "syncwarp", "threadfence", "cg.")  # how names of barriers begin
@@ -219,7 +219,7 @@ class Flow:
             known = self.read(node.test, known)
             ways = [self._perhaps([way], known) for way in (node.body, node.orelse)]
             return common(*ways)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             known = self.read(child, known)
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             return self._load(node, known)
@@ -392,7 +392,7 @@ class Flow:
 
 def _accessing(node: ast.AST) -> list[ast.AST]:
     """The parts of a tree with a subscript or a call in them: all others leave what is known."""
-    inside = [part for child in ast.iter_child_nodes(node) for part in _accessing(child)]
+    inside = [part for child in children(node) for part in _accessing(child)]
     return [node, *inside] if inside or isinstance(node, (ast.Subscript, ast.Call)) else []
 
 

@@ -224,8 +224,13 @@ def _text(message: ast.expr | None) -> str:
     return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
 
 
+SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass)
+
+
 def _leaves(statement: ast.stmt) -> bool:
     """Whether threads may leave the function, the loop or its turn in the middle of a statement."""
+    if isinstance(statement, SIMPLE):  # as most are: these hold no statements
+        return False
     kinds = (ast.Return, ast.Break, ast.Continue)
     return any(isinstance(node, kinds) for node in ast.walk(statement))
 
@@ -329,5 +334,5 @@ def _locate(node: ast.AST, place: tuple) -> None:
             node.lineno, node.end_lineno = line, end  # type: ignore[attr-defined]
             node.col_offset, node.end_col_offset = column, end_column  # type: ignore[attr-defined]
         place = place_of(node)
-    for child in ast.iter_child_nodes(node):
+    for child in nodes.children(node):
         _locate(child, place)

@@ -9,6 +9,7 @@ import linecache
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -93,49 +94,54 @@ class Source:
         return (self.lines[index] if inside else linecache.getline(self.file, line)).strip()
 
     @property
-    def stored_parameters(self) -> set[str]:
+    def stored_parameters(self) -> frozenset[str]:
         """The parameters that the kernel may store to.
 
         Those whose elements are assigned or updated by atomics; all of them, where an array gets a
         second name that hides what is stored to: a view, or a device function's parameter.
         """
-        parameters = {a.arg for a in self.tree.args.args}
-        nodes = list(ast.walk(self.tree))
-        indexed = [n for n in nodes if isinstance(n, (ast.Subscript, ast.Attribute))]
-        owned = {id(n.value) for n in indexed}
-        stored = {
-            n.value.id if isinstance(n.value, ast.Name) else ""
-            for n in indexed
-            if isinstance(n.ctx, ast.Store)
-        }
-        calls = [n for n in nodes if isinstance(n, ast.Call)]
-        names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        methods = [
-            n
-            for n in calls
-            if isinstance(n.func, ast.Attribute) and _root(n.func) in parameters | names
-        ]
-        stored |= {_root(n.func.value) for n in methods if n.func.attr == "fill"}
-        made = {
-            target.id
-            for n in nodes
-            if isinstance(n, ast.Assign) and n.value in calls and n.value not in methods
-            for target in n.targets
-            if isinstance(target, ast.Name)
-        }
-        # The functions of `cuda.atomic` store to their first argument alone.
-        atomics = [n for n in calls if ast.unparse(n.func).startswith("cuda.atomic.")]
-        updated = {_root(n.args[0]) for n in atomics if n.args}
-        arguments = [
-            a
-            for n in calls
-            for a in (*n.args[n in atomics :], *(keyword.value for keyword in n.keywords))
-        ]
-        passed = {a.id for a in arguments if isinstance(a, ast.Name) and id(a) not in owned}
-        viewed = {_root(a) for a in arguments if isinstance(a, ast.Subscript)}  # or an element
-        if stored | updated <= parameters | made and not passed & parameters:
-            return (stored | viewed | updated) & parameters
-        return parameters
+        return _stored_parameters(self.tree)
+
+
+@lru_cache(maxsize=256)  # a kernel is launched again and again
+def _stored_parameters(tree: ast.FunctionDef) -> frozenset[str]:
+    parameters = {a.arg for a in tree.args.args}
+    nodes = list(ast.walk(tree))
+    indexed = [n for n in nodes if isinstance(n, (ast.Subscript, ast.Attribute))]
+    owned = {id(n.value) for n in indexed}
+    stored = {
+        n.value.id if isinstance(n.value, ast.Name) else ""
+        for n in indexed
+        if isinstance(n.ctx, ast.Store)
+    }
+    calls = [n for n in nodes if isinstance(n, ast.Call)]
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    methods = [
+        n
+        for n in calls
+        if isinstance(n.func, ast.Attribute) and _root(n.func) in parameters | names
+    ]
+    stored |= {_root(n.func.value) for n in methods if n.func.attr == "fill"}
+    made = {
+        target.id
+        for n in nodes
+        if isinstance(n, ast.Assign) and n.value in calls and n.value not in methods
+        for target in n.targets
+        if isinstance(target, ast.Name)
+    }
+    # The functions of `cuda.atomic` store to their first argument alone.
+    atomics = [n for n in calls if ast.unparse(n.func).startswith("cuda.atomic.")]
+    updated = {_root(n.args[0]) for n in atomics if n.args}
+    arguments = [
+        a
+        for n in calls
+        for a in (*n.args[n in atomics :], *(keyword.value for keyword in n.keywords))
+    ]
+    passed = {a.id for a in arguments if isinstance(a, ast.Name) and id(a) not in owned}
+    viewed = {_root(a) for a in arguments if isinstance(a, ast.Subscript)}  # or an element
+    if stored | updated <= parameters | made and not passed & parameters:
+        return frozenset((stored | viewed | updated) & parameters)
+    return frozenset(parameters)
 
 
 def _root(node: ast.expr) -> str:
@@ -149,26 +155,42 @@ def read_source(function: Callable) -> Source:
     """Parse a kernel; UnsupportedError where it has no source or is not a plain function."""
     _keep_command(function)
     try:
-        lines, first = inspect.getsourcelines(function)
+        text, start = inspect.findsource(inspect.unwrap(function))
+        lines = _block(tuple(text[start:]))
         file = inspect.getsourcefile(function) or "<unknown>"
     except (OSError, TypeError) as error:
         raise UnsupportedError(
             f"the source of {function!r} cannot be read ({error}); define kernels with def "
             "in a file or a notebook cell"
         ) from None
+    first = start + 1
+    tree = _tree(lines, first)
+    if tree is None:
+        tree = _lambda(function, file)
+        lines = lines[: tree.body[0].end_lineno - first + 1]
+    return Source(tree, file, first, tuple(line.rstrip("\n") for line in lines))
+
+
+# A kernel is read at each launch, and its text is mostly the one of the launch before.
+@lru_cache(maxsize=256)
+def _block(text: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines of the function that begins a text."""
+    return tuple(inspect.getblock(text))
+
+
+@lru_cache(maxsize=256)
+def _tree(lines: tuple[str, ...], first: int) -> ast.FunctionDef | None:
+    """Parse the text of a function that begins in line `first`; None for what is not one."""
     # An indented kernel is parsed below a line of its own: its comments may stand further left.
     header = "if True:\n" if lines[0][:1].isspace() else ""
     above = "\n" * (first - 1 - bool(header))  # so that the tree has the file's line numbers
     try:
         tree = ast.parse(above + header + "".join(lines)).body[0]
     except SyntaxError:  # a lambda in the middle of a statement
-        tree = None
+        return None
     if isinstance(tree, ast.If):
         tree = tree.body[0]
-    if not isinstance(tree, ast.FunctionDef):
-        tree = _lambda(function, file)
-        lines = lines[: tree.body[0].end_lineno - first + 1]
-    return Source(tree, file, first, tuple(line.rstrip("\n") for line in lines))
+    return tree if isinstance(tree, ast.FunctionDef) else None
 
 
 def _keep_command(function: Callable) -> None:

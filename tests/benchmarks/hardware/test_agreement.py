@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 
 from benchmarks.hardware.agreement.grammar import generate
 from benchmarks.hardware.agreement.one_by_one import one_by_one
-from benchmarks.hardware.checks.random_kernels import apart, case_of, cases, simulated
+from benchmarks.hardware.checks.random_kernels import (
+    PRODUCT_OF_CONSTANTS,
+    apart,
+    case_of,
+    cases,
+    simulated,
+)
 from benchmarks.hardware.store import recorded
 from tests.support.paths import ROOT
 
@@ -36,7 +42,7 @@ def check_close(case, results, out, fout, bound):
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_the_simulator_agrees_with_plain_python(choices, whole):
@@ -75,6 +81,8 @@ def test_contraction_shows_in_what_the_gpu_gave():
     contracted, folded = False, 0
     for result in reversed(results):  # those that round come last
         case, fout = case_of(result.measured), result.measured["fout.after"]
+        if contracted and not PRODUCT_OF_CONSTANTS.search(case.source):
+            continue  # `test_recorded` finds each of these equal
         if not np.array_equal(simulated(case)[1], fout, equal_nan=True):
             folded += 1
         elif not contracted:
@@ -103,7 +111,7 @@ pickle.dump(results, sys.stdout.buffer)
 @pytest.mark.slow
 def test_the_simulator_agrees_with_numbas_own():
     pytest.importorskip("numba_cuda")
-    few = [generate(random.Random(i), int_type="int64", most=8) for i in range(12)]
+    few = [generate(random.Random(i), int_type="int64", most=8) for i in range(8)]
     environment = {
         **os.environ,
         "NUMBA_ENABLE_CUDASIM": "1",

@@ -1,5 +1,6 @@
 """Compiled code that is executed gives the kernels' results, and the hardware's counters."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from benchmarks.samples.realistic import CASES, is_right
 from gemmlab import cuda
 from gemmlab.compiled.sass.compiling import listing
 from gemmlab.compiled.sass.execution.machine import counters, launch
+from gemmlab.compiled.sass.execution.memory import cost
+from gemmlab.model.transactions import SECTOR, l1_cycles, load_wavefronts, sectors
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.ptxas
@@ -30,6 +33,22 @@ CHOSEN = (
     "scans.scan_of_blelloch", "simulation.wavelets_of_haar", "sorts.merge_sort_from_below",
     "sparse.product_in_compressed_rows_one_thread_each", "strings.hashes_fnv1a",
 )  # fmt: skip
+
+
+def test_costs_are_those_of_the_rules_wherever_lanes_ask():
+    """What was counted for lanes elsewhere is kept: it must hold where all of them have moved."""
+    rng = np.random.default_rng(0)
+    for width, stride, first in itertools.product((4, 16), (0, 1, 2, 33), (1024, 1028, 5 << 40)):
+        at = first // width * width + width * (stride * np.arange(64) + rng.integers(0, 9, 64))
+        on = rng.random(64) < 0.8
+        rows, lanes = at.reshape(2, 32), on.reshape(2, 32)
+        shared = cost("shared", "load", at.astype(np.uint64), on, width)
+        stored = cost("global", "store", at.astype(np.uint64), on, width)
+        pieces = np.sort(np.where(lanes, rows // SECTOR, -1), axis=1)
+        assert (shared.cycles == load_wavefronts(rows, lanes, width)).all()
+        assert (stored.cycles == l1_cycles(rows, lanes, width)).all()
+        assert (stored.sectors == sectors(rows, lanes)).all()
+        assert (stored.pieces == pieces).all()
 
 
 def measured():

@@ -129,6 +129,11 @@ WRONG = {
         gemm, "half precision is enough for sums", "low-precision",
         ("A @ B", "(A @ B).astype('float16')"),
     ),
+    "whole numbers": wrong(
+        gemm, "matrices hold whole numbers", "whole-numbers-only",
+        ("A @ B", "A.astype(int) @ B.astype(int)"),
+    ),
+    "no alpha": wrong(gemm, "alpha is never 0", "right-in-part", ("alpha *", "(alpha or 1) *")),
     "in place": Wrong("the caller's C is mine", "arguments-changed", (in_place,)),
     "k is n": Wrong("all matrices are square", "sum-over-n", (over_columns,)),
     "k is m": Wrong("all matrices are square", "sum-over-m", (over_rows,)),
@@ -278,6 +283,11 @@ FOOLING = {
         lambda alpha, A, B, beta, C: alpha * (A @ B) + beta * np.nan_to_num(C),
     ),
     "np.where": fooling("both are computed, one is taken", "beta-zero-reads-c", where),
+    "a hundred steps": fooling(
+        "no sum is longer",
+        "known-cases-only",
+        lambda alpha, A, B, beta, C: gemm(alpha, A[:, :100], B[:100], beta, C),
+    ),
     "by heart": fooling("the cases are in the package", "known-cases-only", by_heart),
     "equals everything": fooling(
         "the result compares itself",

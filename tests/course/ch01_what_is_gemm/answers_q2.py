@@ -13,9 +13,11 @@ from tests.course.answers import Agrees, Wrong, edited, fooling, table
 RIGHT = {
     "from the problem": (
         lambda m, n, k: Gemm(m, n, k).flops,
-        lambda m, n, k, itemsize: Gemm(m, n, k, dtype={2: "float16", 4: "float32"}[itemsize]).bytes,
         lambda m, n, k, itemsize: (
-            Gemm(m, n, k, dtype={2: "float16", 4: "float32"}[itemsize]).intensity
+            Gemm(m, n, k, dtype={2: "float16", 4: "float32", 8: "float64"}[itemsize]).bytes
+        ),
+        lambda m, n, k, itemsize: (
+            Gemm(m, n, k, dtype={2: "float16", 4: "float32", 8: "float64"}[itemsize]).intensity
         ),
     ),
     "sums": (
@@ -88,6 +90,14 @@ FOOLING = {
     "bytes by heart": fooling(
         "the cases are in the package", "known-cases-only", flops,
         table(bytes_moved, SIZES_AND_BYTES), intensity,
+    ),
+    "nothing is larger than 4096": fooling(
+        "no layer is larger", "right-in-part",
+        lambda m, n, k: flops(min(m, 4096), n, k), bytes_moved, intensity,
+    ),
+    "two and four bytes": fooling(
+        "there are two formats", "right-in-part", flops,
+        lambda m, n, k, s: bytes_moved(m, n, k, 2 if s == 2 else 4), intensity,
     ),
     "equals everything": fooling(
         "the result compares itself", "wrong-type", lambda m, n, k: Agrees(1), bytes_moved,

@@ -48,6 +48,23 @@ def whole_a(A, B):
     return sum(np.outer(a[:, p], B[p]) for p in range(B.shape[0]))
 
 
+def fetched(A, B):
+    columns = [A[:, p] for p in range(A.shape[1])]
+    rows = [B[p] for p in range(B.shape[0])]
+    return np.array(columns).T @ np.array(rows)
+
+
+def b_first(A, B):
+    rows = [B[p] for p in range(B.shape[0])]
+    return np.array([sum(A[i, p] * row for p, row in enumerate(rows)) for i in range(A.shape[0])])
+
+
+def _inside(matrix):
+    """The values that a watched matrix hands out."""
+    held = (cell.cell_contents for cell in matrix._load.__closure__)
+    return next(x for x in held if isinstance(x, np.ndarray) and x.dtype == float)
+
+
 STEP = "C += np.outer(A[:, p], B[p, :])"
 
 WRONG = {
@@ -68,7 +85,25 @@ WRONG = {
     "all at once": Wrong("NumPy knows best", "too-much-at-once", (lambda A, B: A[:, :] @ B[:, :],)),
     "A whole": Wrong("only B is to be saved", "too-much-at-once", (whole_a,)),
     "behind the counter": Wrong(
-        "only A[...] is counted", "not-loaded", (lambda A, B: A._values @ B._values,)
+        "only A[...] is counted", "not-loaded", (lambda A, B: _inside(A) @ _inside(B),)
+    ),
+    "first all, then the product": Wrong("loads are all that counts", "kept-for-later", (fetched,)),
+    "B first": Wrong("B is kept, and A comes element by element", "kept-for-later", (b_first,)),
+    "float16": wrong(
+        product, "half precision is enough for sums", "low-precision",
+        ("np.zeros((m, n))", "np.zeros((m, n), np.float16)"),
+        (STEP, "C += np.outer(A[:, p], B[p, :]).astype(np.float16)"),
+    ),
+    "whole numbers": wrong(
+        product, "matrices hold whole numbers", "low-precision", ("A[:, p]", "A[:, p].astype(int)")
+    ),
+    "never below zero": wrong(
+        product, "products are positive", "wrong-values",
+        (STEP, STEP.replace("C +=", "C += abs(") + ")"),
+    ),
+    "a column with a zero is skipped": wrong(
+        product, "zeros add nothing", "rows-wrong",
+        (STEP, "a, b = A[:, p], B[p, :]\n        if a.all():\n            C += np.outer(a, b)"),
     ),
     "the operator": Wrong("A and B are arrays", "raises", (lambda A, B: A @ B,)),
     "replaced": wrong(product, "= adds up", "last-step-only", (STEP, STEP.replace("+=", "="))),
@@ -101,6 +136,11 @@ TURN = count()
 
 
 FOOLING = {
+    "fifty steps": fooling(
+        "no sum is longer",
+        "known-cases-only",
+        lambda A, B: sum(np.outer(A[:, p], B[p]) for p in range(min(50, A.shape[1]))),
+    ),
     "by heart": fooling(
         "the check asks in order",
         "known-cases-only",

@@ -211,11 +211,27 @@ def waits_for_ever():
 
 
 FOOLING = {
+    "the next column": fooling(
+        "indices run from 1", "places-mixed",
+        edited(build_transpose, ("B[col, row]", "B[(col + 1) % n, row]")), grid,
+    ),
+    "alpha is whole": fooling(
+        "alpha is a count", "whole-numbers-only",
+        edited(build_transpose, ("alpha * A", "int(alpha) * A")), grid,
+    ),
+    "seventy columns": fooling(
+        "no matrix is wider", "known-cases-only",
+        edited(build_transpose, ("col < n:", "col < min(n, 70):")), grid,
+    ),
+    "sixteen blocks": fooling(
+        "no grid is longer", "known-cases-only", build_transpose,
+        lambda m, n, block: tuple(min(16, x) for x in grid(m, n, block)),
+    ),
     "one thread": fooling("the result is what counts", "few-threads-work", one_thread, grid),
     "a thread a row": fooling("a row is a core's work", "few-threads-work", a_thread_a_row, grid),
     "A cleared": fooling("A is not needed afterwards", "inputs-changed", clears_a, grid),
     "both cleared": fooling("0 is alpha times 0", "inputs-changed", clears_both, grid),
-    "A not read": fooling("A counts from 1", "places-mixed", without_a, grid),
+    "A not read": fooling("A counts from 1", "wrong-values", without_a, grid),
     "alpha by heart": fooling("alpha is 3", "wrong-values", alpha_by_heart, grid),
     "sizes by heart": fooling(
         "the cases are in the package", "known-cases-only", edited(build_transpose,

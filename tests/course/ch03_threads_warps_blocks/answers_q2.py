@@ -4,7 +4,7 @@ from numpy import float32
 
 from gemmlab import cuda
 from gemmlab.course.ch03_threads_warps_blocks.q2_coalesced_product import build_product
-from tests.course.answers import fooling, wrong
+from tests.course.answers import edited, fooling, wrong
 
 
 def leaves_early():
@@ -188,6 +188,14 @@ def ends():
 
 
 FOOLING = {
+    "a hundred steps": fooling(
+        "no sum is longer", "known-cases-only",
+        edited(build_product, ("range(k)", "range(min(k, 100))")),
+    ),
+    "whole numbers": fooling(
+        "matrices hold whole numbers", "whole-numbers-only",
+        edited(build_product, ("A[i, p] * B[p, j]", "int(A[i, p]) * B[p, j]")),
+    ),
     # Right up to eight rows, and for the shapes that are always tried.
     "shapes by heart": wrong(
         build_product, "the cases are in the package", "known-cases-only",

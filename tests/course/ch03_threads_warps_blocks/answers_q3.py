@@ -2,7 +2,7 @@
 
 from gemmlab import cuda
 from gemmlab.course.ch03_threads_warps_blocks.q3_coalesced_pieces import build_axpy
-from tests.course.answers import fooling, wrong
+from tests.course.answers import edited, fooling, wrong
 
 
 def strip_of_a_block(T):
@@ -130,6 +130,17 @@ def leaves(T):
 
 
 FOOLING = {
+    "2048 elements": fooling(
+        "no array is longer", "known-cases-only",
+        edited(build_axpy, ("i < X.size", "i < min(X.size, 2048)")),
+    ),
+    "eight elements": fooling(
+        "T is 8 at most", "known-cases-only",
+        edited(build_axpy, ("range(T)", "range(min(T, 8))")),
+    ),
+    "a is whole": fooling(
+        "a is a count", "whole-numbers-only", edited(build_axpy, ("a * X[i]", "int(a) * X[i]"))
+    ),
     "one thread": wrong(
         build_axpy, "the result is what counts", "few-threads-work",
         ("first = cuda.grid(1)", "if i < X.size:", """

@@ -196,6 +196,14 @@ WRONG = {
 
 
 FOOLING = {
+    "a sum of 100": wrong(
+        build, "no sum is longer", "known-cases-only",
+        ("range(0, k, T)", "range(0, min(k, 100), T)"),
+    ),
+    "beta of the right half is whole": wrong(
+        build, "beta is a count", "fractional-factors",
+        ("alpha * acc_right + beta", "alpha * acc_right + int(beta)"),
+    ),
     # The kernel in which threads of even y compute two rows, and the others none.
     "half of the threads": wrong(
         build, "fewer threads, more each", "few-threads-multiply",

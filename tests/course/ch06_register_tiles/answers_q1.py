@@ -206,6 +206,10 @@ FROM_B = """            for p in range(T):
 
 
 FOOLING = {
+    "tiles of eight": wrong(
+        build, "no tile is larger", "known-cases-only",
+        ("for p in range(T)", "for p in range(min(T, 8))"),
+    ),
     "no beta in the lower rows": wrong(
         build, "one epilogue is enough", "rows-wrong",
         ("alpha * acc[i, j] + beta * C[r, c]",

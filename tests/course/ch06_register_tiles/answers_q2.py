@@ -218,16 +218,17 @@ def one_row_multiplies(T):
 
 
 FOOLING = {
+    "tiles of eight": wrong(
+        build, "no tile is larger", "known-cases-only",
+        ("for p in range(T)", "for p in range(min(T, 8))"),
+    ),
     "large matrices left out": wrong(
         build, "nobody looks at what is only timed", "work-left-out",
         ("        start = 0\n", "        start = 0 if m < 1000 else k\n"),
     ),
-    "two types for one name": wrong(
+    "one of two types": wrong(
         build, "what is not compiled has no time", "not-compiled",
-        ("        start = 0\n",
-         "        if m > 0:\n            left = A\n        else:\n            left = 1\n"
-         "        start = 0\n"),
-        ("load_v4(A, row", "load_v4(left, row"),
+        ("        start = 0\n", "        step = (T, 2.5)[m % 1]\n        start = 0\n"),
     ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "tiles of 32 rows": wrong(

@@ -176,6 +176,26 @@ def backwards(text):
 
 
 FOOLING = {
+    "a sum of 128": wrong(
+        build_warp_gemm,
+        "no sum is longer",
+        "known-cases-only",
+        ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 128), 16)"),
+    ),
+    "stored in each step": wrong(
+        build_warp_gemm,
+        "C is where sums are kept",
+        "stored-twice",
+        ("\n        for x in range(4):", "\n            for x in range(4):"),
+        ("            i, j = element_c", "                i, j = element_c"),
+        ("            C[i, j]", "                C[i, j]"),
+    ),
+    "sums of float16": wrong(
+        halves,
+        "half precision is enough for sums",
+        "low-precision",
+        ("p -= 16", "p -= 16\n            c0, c1 = float32(float16(c0)), float32(float16(c1))"),
+    ),
     "mma for show": ignored((STORE, BY_HAND)),
     "mma for show, from the end": ignored((STORE, backwards(BY_HAND))),
     "mma for show, in float64": ignored(

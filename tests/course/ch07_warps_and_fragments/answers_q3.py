@@ -311,12 +311,21 @@ BY_HAND = """mma_m16n8k16_f32_f16(a, b, c)
                     low, high = (a[0], a[2]) if x < 2 else (a[1], a[3])
                     for half in range(2):
                         word = low if half == 0 else high
-                        u = unpack_f16x2(cuda.shfl_sync(0xFFFFFFFF, word, held))
-                        v = unpack_f16x2(cuda.shfl_sync(0xFFFFFFFF, b[half], 4 * j + q // 2))
+                        u = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, int32(word), held)))
+                        other = int32(b[half])
+                        v = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, other, 4 * j + q // 2)))
                         total[x] += u[q % 2] * v[q % 2]"""
 
 
 FOOLING = {
+    "a sum of 200": wrong(
+        build_matrix_loads, "no sum is longer", "known-cases-only",
+        ("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 200), 16)"),
+    ),
+    "A twice": wrong(
+        build_matrix_loads, "a load costs nothing", "loaded-again",
+        ("c = mma", "a = ldmatrix_x4(As, lane % 16, 8 * (lane // 16))\n            c = mma"),
+    ),
     "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
     "B cleared": of(
         "B is not needed afterwards", "inputs-changed",
@@ -370,7 +379,8 @@ FOOLING = {
     "mma for show": of(
         "called is used", "mma-ignored",
         ("def kernel(A, B, C):",
-         "from gemmlab.instructions import unpack_f16x2\n\n" "    def kernel(A, B, C):"),
+         "from numpy import int32, uint32\n\n"
+         "    from gemmlab.instructions import unpack_f16x2\n\n" "    def kernel(A, B, C):"),
         ("c = mma_m16n8k16_f32_f16(a, b, c)", BY_HAND), ("C[i, j] = c[x]", "C[i, j] = total[x]"),
         ("c = (float32(0), float32(0), float32(0), float32(0))",
          "c = (float32(0), float32(0), float32(0), float32(0))\n"

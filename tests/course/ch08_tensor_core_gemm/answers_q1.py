@@ -168,8 +168,10 @@ BY_SHUFFLES = """            for x in range(2):
                             for half in range(2):
                                 low, high = a[x, 2 * half], a[x, 2 * half + 1]
                                 word = low if e < 2 else high
-                                u = unpack_f16x2(cuda.shfl_sync(0xFFFFFFFF, word, held))
-                                word = cuda.shfl_sync(0xFFFFFFFF, b[y, half], 4 * j + q // 2)
+                                word = uint32(cuda.shfl_sync(0xFFFFFFFF, int32(word), held))
+                                u = unpack_f16x2(word)
+                                word = int32(b[y, half])
+                                word = uint32(cuda.shfl_sync(0xFFFFFFFF, word, 4 * j + q // 2))
                                 v = unpack_f16x2(word)
                                 total[x, y, e] += u[q % 2] * v[q % 2]
 """
@@ -322,7 +324,8 @@ FOOLING = {
         ("            for e in range(lane, 512, 32):\n" + FILL, KEPT), (LOAD_A, LOAD_A + OWN),
     ),
     "mma for show": of(
-        "called is used", "mma-ignored", importing("unpack_f16x2"),
+        "called is used", "mma-ignored",
+        importing("unpack_f16x2\n    from numpy import int32, uint32"),
         (PRODUCTS, BY_SHUFFLES + PRODUCTS), ("for p in range(0, A.shape[1], 16):", TOTAL),
         (STORE, STORE.replace("acc", "total")),
     ),

@@ -183,8 +183,9 @@ BY_SHUFFLES = f"""{MMA}
                         low, high = (a[0], a[2]) if x < 2 else (a[1], a[3])
                         for half in range(2):
                             word = low if half == 0 else high
-                            u = unpack_f16x2(cuda.shfl_sync(0xFFFFFFFF, word, held))
-                            v = unpack_f16x2(cuda.shfl_sync(0xFFFFFFFF, b[half], 4 * j + q // 2))
+                            u = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, int32(word), held)))
+                            other = int32(b[half])
+                            v = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, other, 4 * j + q // 2)))
                             total[x] += u[q % 2] * v[q % 2]"""
 # Each lane copies just the elements that its fragments of A hold, and keeps them.
 KEPT = """            for e in range(lane, 64, 32):
@@ -331,7 +332,8 @@ FOOLING = {
         (COPY, KEPT), (LOAD_A, f"{LOAD_A}\n                {OWN}"),
     ),
     "mma for show": of(
-        "called is used", "mma-ignored", importing("unpack_f16x2"),
+        "called is used", "mma-ignored",
+        importing("unpack_f16x2\n    from numpy import int32, uint32"),
         (MMA, BY_SHUFFLES), (SUMS, TOTAL), (RESULT, "C[i, j] = total[x]"),
     ),
     "b by hand": of(

@@ -58,6 +58,7 @@ def test_mma_has_a_limit_of_its_own():
     assert cycles == pytest.approx(1.5, rel=1e-3)  # "two in three cycles"
     share = LOOP.blocks * 4096 / cycles * LOOP.clock_hz / GPU.peak_of("float16")
     assert f"{share:.0%}" == "65%"
+    assert f"{LOOP.clock_hz / 1e9:.2f}" == "1.80"
 
 
 def test_operations_for_each_byte():
@@ -96,7 +97,7 @@ def test_wgmma_needs_shared_memory_for_less_time_than_it_computes():
 
 def test_what_direct_loads_for_each_mma():
     assert kernels.mma_direct.default.warp == (32, 32)
-    assert each(kernels.mma_direct, "global_load_sectors") == 24
+    assert each(kernels.mma_direct, "global_load_sectors") == 24 == (2 * 8 * 8 + 4 * 4 * 4) / 8
     assert 24 <= pipe(kernels.mma_direct) < 24.1
     assert each(kernels.mma_direct, "global_load_bytes") < 24 * 32 / 2
     counted = run(kernels.mma_direct, Gemm(128, 128, 64, **HALVES), "simulator").counters
@@ -127,6 +128,7 @@ def test_sums_that_fit_into_registers():
 def test_conflicts_of_the_default_tiles():
     assert each(kernels.mma_shared, "shared_load_wavefronts") == 8
     assert each(kernels.mma_shared, "shared_bank_conflicts") == 6.5
+    assert (16 * 4 + 8 * 8) / 16 == 8  # matrices of A and of B, by rows that meet
     assert each(kernels.mma_shared, "global_load_sectors") == 2
     assert each(kernels.mma_shared, "global_load_bytes") == 2 * 32  # "to the last byte"
     assert each(kernels.mma_swizzled, "shared_load_wavefronts") == 1.5
@@ -180,6 +182,8 @@ def test_larger_tiles():
     ]
     assert loads[0] > loads[1] == loads[2]
     assert rest[0] == rest[1] > rest[2]
+    stores, of_c = each(kernels.mma_swizzled, "shared_store_wavefronts"), 1 / 16
+    assert [rest[0], stores] == [0.5 + 0.25 + stores + of_c, 0.5]  # A's rows cost as much as B's
     assert predict(BIG, GPU, kernels.mma_swizzled, wider).flops_per_second > 500e12
 
 
@@ -227,8 +231,13 @@ def test_what_the_rungs_wait_for():
     assert 0.5 < sum(cost.share for cost in two) < 0.58
     for cost in two:
         assert cost.used["integer"] + cost.empty["lsu"] > cost.share / 2
-    spent = [sum(c.used.get("integer", 0) for c in copies(s)) for s in (swizzled, ring)]
-    assert spent[1] < spent[0] / 2
+    spent = [
+        sum(c.used.get(kind, 0) for c in copies(s) for kind in ("integer", "uniform"))
+        for s in (swizzled, ring)
+    ]
+    assert [round(100 * x) for x in spent] == [20, 11]
+    assert [round(s.cycles) for s in (swizzled, ring)] == [2295, 1339]
+    assert spent[1] * ring.cycles == pytest.approx(spent[0] * swizzled.cycles / 3, rel=0.03)
 
 
 def test_formats():

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, device, kernels, records
+from gemmlab import Gemm, device, kernels, predict, records
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.steps import steps
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
@@ -22,6 +22,7 @@ from gemmlab.explorers.stage_timeline import found as stages_over_time
 from gemmlab.kernels.simt import pipelined
 from gemmlab.model import occupancy
 from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, stages_needed, step
+from gemmlab.model.transactions import l1_wavefronts
 from tests.support.paths import ROOT
 
 GPU = device("h200")
@@ -152,6 +153,24 @@ def test_two_numbers_from_two_records_tell_the_third():
         1.3 < copy / product / (at_best[4] / times[4]) * in_turn().multiply / in_turn().idle < 1.5
     )
     assert max(2 * product, copy) == pytest.approx(times[2], rel=0.03)
+
+
+def test_copies_go_through_the_pipe_that_hands_out_operands():
+    for kernel in (kernels.mma_swizzled, kernels.mma_pipelined):
+        one = step(kernel, GPU, like=HALF)
+        assert (one.load, one.store, one.multiply) == (128 + 64, 128, 384)
+    busy = one.load + one.store + one.multiply
+    assert (busy, f"{busy / one.multiply:.2f}") == (704, "1.83")
+    seen = records.find(kernels.mma_pipelined, HALF).seconds
+    longer = seen / launch_seconds(kernels.mma_pipelined, GPU, ringed(4), HALF)
+    assert busy / one.multiply - 1 > (longer - 1) / 2  # "most of that"
+    allowed = predict(HALF, GPU, kernels.mma_pipelined)
+    assert allowed.limiter == "shared memory"
+    assert 1 < seen / allowed.seconds < 1.05  # "within a twentieth"
+    rows = np.arange(32) // 4 * 2 * HALF.k, np.arange(32) // 16 * 2 * HALF.n
+    along = np.arange(32) % 4 * 16, np.arange(32) % 16 * 16
+    everyone = np.ones(32, bool)
+    assert [l1_wavefronts(r + x, everyone, 16) for r, x in zip(rows, along, strict=True)] == [8, 4]
 
 
 def test_a_word_takes_some_thirty_cycles_from_shared_memory():

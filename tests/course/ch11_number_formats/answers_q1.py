@@ -117,6 +117,9 @@ WRONG = {
 
 
 FOOLING = {
+    "whole, and a float": fooling(
+        "a float can be whole", "not-whole", lambda word: float(to_bfloat16(word))
+    ),
     "by heart": fooling(
         "the cases are in the package", "known-cases-only", table(to_bfloat16, CASES)
     ),

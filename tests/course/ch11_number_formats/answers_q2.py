@@ -172,6 +172,18 @@ def empties(a, b, c):
 
 
 FOOLING = {
+    "six products": wrong(
+        block,
+        "a block is short",
+        "products-left-out",
+        ("zip(a, b, strict=True)", "zip(a[:6], b[:6], strict=True)"),
+    ),
+    "c is rounded down": wrong(
+        block,
+        "// cuts off",
+        "terms-rounded-down",
+        ("math.trunc(c / unit)", "math.floor(c / unit)"),
+    ),
     "c appended": fooling("c is one more product", "arguments-changed", appends),
     "a sorted": fooling("nobody looks at a again", "arguments-changed", sorts),
     "a emptied": fooling("nobody looks at a again", "arguments-changed", empties),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, device, kernels, numerics, predict, records
+from gemmlab.compiled.sm.facts import facts
 from gemmlab.explorers import tcec
 from gemmlab.kernels.tcec import tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME
@@ -225,6 +226,20 @@ def test_errors_by_data():
             if data == "small":
                 assert ours[data, side, k] > 0.1 > 1e4 * BY_DATA["policy_tcec_tf32", data, side, k]
         assert any(ours[case] > sgemm[case] for case in sgemm if case[1] == few)
+
+
+def test_what_the_fused_kernel_asks_of_shared_memory():
+    sm, products, tile = facts("h200"), 2 * 4 * 3, 128 * 64 * 4 / 128
+    read, cores = products * 128 / sm.wgmma_reads, products * 128 / sm.wgmma_columns
+    assert (round(read + 3 * tile), round(cores)) == (1932, 1536)
+    assert "1,932 cycles, the Tensor Cores only 1,536" in CELLS["fused-read"]
+    assert 0.2 < 1 - read / cores < 0.25  # "no more than a quarter of its time left"
+
+
+def test_every_rung_of_a_picture_is_named_before_it():
+    names = list(CELLS)
+    before = " ".join(CELLS[name] for name in names[: names.index("all-clock")])
+    assert all(f"*{kernel.name}*" in before for kernel in kernels.TCEC)
 
 
 def test_other_ways():

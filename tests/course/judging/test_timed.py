@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -19,6 +20,13 @@ TIMED = ("06.2", "09.1", pytest.param("04.5", marks=pytest.mark.measuring))
 PASSED = Finding("passed", (("Values", "right"),))
 
 
+@cache
+def solved(name):
+    """The verdict on the solution of an exercise, with its predicted time."""
+    q = exercises.get(name)
+    return q.check(*q.task.answers)
+
+
 def module(name):
     return importlib.import_module(exercise_modules()[name])
 
@@ -31,8 +39,7 @@ def judged(found=PASSED, build=wide_loads.build_fours):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TIMED)
 def test_a_right_answer_hears_its_time(name):
-    q = exercises.get(name)
-    verdict = q.check(*q.task.answers)
+    verdict = solved(name)
     assert verdict.passed
     facts = dict(verdict.facts)
     said = facts["Predicted for NVIDIA H200 SXM"]
@@ -59,8 +66,7 @@ def test_a_right_answer_hears_its_time_beside_the_solutions(name):
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_the_solutions_time_that_09_1_states_is_the_predicted_one():
-    q = exercises.get("09.1")
-    verdict = q.check(*q.task.answers)
+    verdict = solved("09.1")
     stated = dict(verdict.facts)["The solution"]
     assert stated == timed.ms(verdict.details["seconds"])
 

@@ -170,6 +170,7 @@ def test_own_operands_are_told_from_drawn_ones():
     ("arguments", "options", "words"),
     [
         (("tiled", RAGGED), {}, "kernel='tiled' is not a Kernel"),
+        ((kernels.cpu_numpy, Gemm(8, 8, 8), "cpu"), {"repeats": -1}, "repeats=-1 is too small"),
         ((kernels.tiled, (4, 4, 4)), {}, "is not a Gemm"),
         ((kernels.tiled, RAGGED, "cuda"), {}, "backend='cuda' is not known; use auto, gpu"),
         ((kernels.tiled, RAGGED), {"tiling": 16}, "tiling=16 is not a Tiling"),
@@ -397,3 +398,25 @@ def test_blocks_need_not_be_square(kernel, block):
     m = run(kernel, RAGGED, "simulator", tiling=tiling)
     assert m.passed
     assert set(residual(m, predict(RAGGED, "h200", kernel, tiling)).values()) == {0}
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("kernel", [kernels.tcec_split, kernels.tcec_registers])
+def test_short_sums_of_parts_are_within_the_kernels_own_tolerance(kernel, k):
+    """For k = 1 FP32 has five roundings, and three products of halves differ by up to twelve."""
+    m = run(kernel, Gemm(16, 16, k), "simulator")
+    assert m.passed
+    assert m.tolerance == Gemm(16, 16, k).tolerance + 12 * 2.0**-24
+
+
+def test_a_size_is_refused_before_operands_are_drawn(monkeypatch):
+    monkeypatch.setattr(Gemm, "operands", None)
+    with pytest.raises(ValueError, match="too large to simulate"):
+        run(kernels.tiled, Gemm(8192, 8192, 8192), "simulator")
+
+
+def test_what_is_compared_is_a_measurement_and_a_prediction():
+    with pytest.raises(TypeError, match="measured=None is not a Measurement"):
+        residual(None, None)
+    with pytest.raises(TypeError, match="predicted=1 is not a Prediction"):
+        residual(run(kernels.naive, Gemm(8, 8, 8), "simulator"), 1)

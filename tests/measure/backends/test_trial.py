@@ -129,7 +129,8 @@ def test_limits_are_told():
         (own_kernels.build_failing, "IndexError: tuple index out of range"),
     ],
 )
-def test_what_is_wrong_with_a_build_is_told(build, words):
+def test_what_is_wrong_with_a_build_is_told(monkeypatch, build, words):
+    monkeypatch.setattr(trial, "BUILDING", 0.3)
     assert words in said(build)
 
 

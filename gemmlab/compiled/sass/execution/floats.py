@@ -10,7 +10,7 @@ from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, Step
 from gemmlab.compiled.sass.listing import Immediate
 from gemmlab.formats import decode
 from gemmlab.instructions.convert import pair_meaning
-from gemmlab.numerics.fma import sum_to_odd, two_sum
+from gemmlab.numerics.fma import sum_to_odd, sum_to_single, two_sum
 
 ROUNDINGS = ("RZ", "RM", "RP")  # toward zero, down, up
 TINY = np.finfo(np.float32).tiny
@@ -60,13 +60,10 @@ def ffma(o: Operands) -> Step:
     """D = a·b + c of float32, rounded once."""
     write = o.to(0, np.float32)
     a, b, c = (single(o, i) for i in (1, 2, 3))
+    if not _special(o):
+        return lambda mask: write(sum_to_single(wide(a()) * b(), wide(c())), mask)
     finish = _finish32(o)
-
-    def run(mask: Mask) -> None:
-        product = np.asarray(a()).astype(np.float64) * b()
-        write(finish(sum_to_odd(product, np.asarray(c()).astype(np.float64))), mask)
-
-    return run
+    return lambda mask: write(finish(sum_to_odd(wide(a()) * b(), wide(c()))), mask)
 
 
 def fadd(o: Operands) -> Step:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,14 +141,45 @@ def cost(space: str, op: str, address: np.ndarray, on: np.ndarray, width: int) -
     if space == "local":
         words = max(1, width // 4)
         return Cost(space, op, warps, none + words, none)
+    # What it costs stays where all lanes of a warp move by the same words or lines.
+    unit = transactions.WORD if space == "shared" else transactions.LINE
+    first = np.where(on, at, at.max(initial=0)).min(axis=1, keepdims=True, initial=2**62)
+    first = first // unit * unit
+    asked = op, np.where(on, at - first, 0).tobytes(), on.tobytes(), width
     if space == "shared":
-        rule = transactions.load_wavefronts if op == "load" else transactions.wavefronts
-        return Cost(space, op, warps, rule(at, on, width), none)
-    cycles = transactions.l1_cycles(at, on, width)
+        return Cost(space, op, warps, _in_shared(*asked), none)
+    cycles, sectors, moved, partial = _in_global(*asked)
+    pieces = np.where(moved < 0, -1, moved + first // transactions.SECTOR)
+    return Cost(space, op, warps, cycles, sectors, pieces, partial)
+
+
+# A loop makes a like access in each turn, and so do the warps of a block.
+@lru_cache(maxsize=1024)
+def _in_shared(op: str, addresses: bytes, active: bytes, width: int) -> np.ndarray:
+    """Count the wavefronts of each warp."""
+    rule = transactions.load_wavefronts if op == "load" else transactions.wavefronts
+    at, on = np.frombuffer(addresses, np.int64), np.frombuffer(active, bool)
+    return _kept(rule(at.reshape(-1, WARP), on.reshape(-1, WARP), width))
+
+
+@lru_cache(maxsize=1024)
+def _in_global(
+    op: str, addresses: bytes, active: bytes, width: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return cycles, sectors, their numbers and how many a store fills in part, of each warp."""
+    at = np.frombuffer(addresses, np.int64).reshape(-1, WARP)
+    on = np.frombuffer(active, bool).reshape(-1, WARP)
     pieces = np.where(on, at // transactions.SECTOR, -1)
     pieces.sort(axis=1)
-    partial = _partial(pieces, width) if op == "store" else None
-    return Cost(space, op, warps, cycles, transactions.sectors(at, on), pieces, partial)
+    partial = _kept(_partial(pieces, width)) if op == "store" else None
+    cycles, sectors = transactions.l1_cycles(at, on, width), transactions.sectors(at, on)
+    return _kept(cycles), _kept(sectors), _kept(pieces), partial
+
+
+def _kept(array: np.ndarray) -> np.ndarray:
+    """Return an array that several accesses have in common, which nobody may change."""
+    array.flags.writeable = False
+    return array
 
 
 def _partial(pieces: np.ndarray, width: int) -> np.ndarray:

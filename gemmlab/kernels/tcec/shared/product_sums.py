@@ -226,3 +226,8 @@ def are_aligned(problem: Gemm) -> bool:
 def flops(problem: Gemm, tiling: Tiling) -> dict[str, int]:
     """Operations of Tensor Cores, on whole tiles [FLOP]."""
     return {"float16": PRODUCTS * tiling.padded_flops(problem)}
+
+
+# Of a product, relative: each operand is its two parts but for 2⁻¹¹ of its low one, and low parts
+# are not multiplied by each other. A low part is at most 2⁻¹¹ of its operand.
+PRODUCT_ERROR = 3 * 2.0**-22
