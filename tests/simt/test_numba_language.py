@@ -4,11 +4,14 @@ import cmath
 import enum
 import linecache
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from gemmlab.simt import UnsupportedError, cuda, simulate
+from tests.support.paths import ROOT
 
 
 def made(body, name="kernel", **names):
@@ -31,6 +34,8 @@ Sized = np.dtype([("a", np.int32), ("b", np.float32, (2,)), ("c", np.complex64)]
         ("row = cuda.shared.array((4, 2), np.float32)\nrow[i] = x[i], i\nout[i] = row[i, 1]", 2),
         ("if i == 0:\n    out[:3] = (7, 8, 9)", 9),
         ("cuda.atomic.add(out, math.floor(x[0] + 2), 5)", 20),
+        ("cuda.atomic.max(out, 2, x[i] if i < 2 else math.nan)", 1.5),
+        ("cuda.atomic.min(out, 2, math.nan)\ncuda.atomic.nanmax(out, 2, x[i])", 3.5),
         ("out[i] = x.ndim == 1 and x.ndim != 2", 1),
         ("out[i] = x[i, 0] if x.ndim == 2 else x[i]", 2.5),
         ("out[i] = pow(x[i], 2)", 6.25),
@@ -81,6 +86,14 @@ def test_values_are_those_of_the_moment_when_a_signature_compiles():
     assert out[0] == 1
     later[1, 1](x, out)
     assert out[0] == 10
+
+
+def test_a_command_of_python_is_its_source():
+    """Kernels of `python -c TEXT` run, as their text is found."""
+    text = "import numpy as np\nfrom gemmlab.simt import cuda\n@cuda.jit\ndef f(x):\n    x[0] = 7\n"
+    text += "x = np.zeros(1)\nf[1, 1](x)\nprint(x[0])"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "7.0", done.stderr
 
 
 def test_prints_of_places_and_own_exceptions(capsys):

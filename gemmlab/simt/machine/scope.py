@@ -55,7 +55,7 @@ class Scope:
             return translate(value)
         path = intrinsic_path(value)
         if path is not None:
-            return self.cuda[path]
+            return self.cuda[path] if path in self.cuda else families()[path]
         if isinstance(value, instructions.KINDS):
             return instructions.executed(self.m, value)
         if is_cuda(value):
@@ -165,7 +165,6 @@ def _calls(m: BuiltinBatch) -> dict[str, Callable]:
         **{name: partial(getattr(warps, name), m) for name in VOTES},
         **{name: partial(warps.shuffle, m, name) for name in warps.SHUFFLES},
         **{name: getattr(bits, name) for name in ("selp", "popc", "brev", "clz", "ffs")},
-        **families(),
         "fma": lambda a, b, c: m.operations.fma(a, b, c, m.calls.line),
         "cbrt": np.cbrt,
         **dict.fromkeys(HINTED_LOADS, lambda array, i: m.memory.load(array, i, m.calls.line)),
