@@ -58,17 +58,18 @@ def watching(
     after: Callable[[Launched], None], before: Callable[[Call], None] = lambda call: None
 ) -> Iterator[None]:
     """Call both with each launch in the body, in which hazards are collected, not raised."""
-    watcher = Watcher(before, after)
-    watch(watcher)
+    with watched_by(Watcher(before, after)):
+        yield
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Iterator[None]:
+    """Call a watcher with each launch in the body."""
+    _watchers.append(watcher)
     try:
         yield
     finally:
         _watchers.remove(watcher)
-
-
-def watch(watcher: Watcher) -> None:
-    """Call a watcher from now on with each launch of this process."""
-    _watchers.append(watcher)
 
 
 def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
