@@ -185,7 +185,8 @@ BY_SHUFFLES = f"""{MMA}
                             word = low if half == 0 else high
                             u = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, int32(word), held)))
                             other = int32(b[half])
-                            v = unpack_f16x2(uint32(cuda.shfl_sync(0xFFFFFFFF, other, 4 * j + q // 2)))
+                            other = uint32(cuda.shfl_sync(0xFFFFFFFF, other, 4 * j + q // 2))
+                            v = unpack_f16x2(other)
                             total[x] += u[q % 2] * v[q % 2]"""
 # Each lane copies just the elements that its fragments of A hold, and keeps them.
 KEPT = """            for e in range(lane, 64, 32):
