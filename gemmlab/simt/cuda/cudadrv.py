@@ -101,7 +101,7 @@ PARTS = {
         get_version=devices.driver_version,
         _have_nvjitlink=lambda: False,
         driver=_part("driver.driver", get_version=devices.driver_version, is_available=True,
-                     get_device_count=lambda: 1, initialization_error=None),
+                     get_device_count=lambda: 1, get_device=devices.select_device, initialization_error=None),
     ),
     "error": _part("error", **ERRORS),
     "devices": devices,
