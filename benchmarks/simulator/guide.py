@@ -231,7 +231,7 @@ def numbas_tests() -> str:
 
 def _test_cells(counts: Counter) -> list[object]:
     outcomes = [counts[name] for name in ("tests", "passed", "refused", "failed", "left out")]
-    return [*outcomes, f"{counts['passed'] / counts['tests']:.0%}"]
+    return [*outcomes, f"{counts['passed'] / (counts['tests'] - counts['left out']):.0%}"]
 
 
 def reasons_table() -> str:

@@ -258,8 +258,13 @@ def _tests(suite: Any) -> Iterator[unittest.TestCase]:
 
 
 def _told(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = without_places(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text}"[:300]
+
+
+def without_places(words: str) -> str:
+    """Return words without the folders of the machine on which they were said."""
+    return re.sub(r"/[\w./+-]*/(?=[\w.+-]+)", "", words)
 
 
 class Outcome(unittest.TestResult):

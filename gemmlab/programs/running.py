@@ -144,6 +144,8 @@ def parts(installed: bool) -> dict[str, ModuleType]:
         "random": random,
         "cudadrv": cudadrv,
         "vector_types": vector_types,
+        "libdevice": cuda.libdevice,
+        "fp16": cuda.fp16,
         **{f"cudadrv.{name}": module for name, module in cudadrv.PARTS.items()},
     }
     if installed:

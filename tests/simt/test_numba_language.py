@@ -173,6 +173,8 @@ def test_types_are_wrong_where_no_thread_went(body, said):
     "body",
     [
         "if x.ndim == 2:\n    out[i] = x[i, 0]\nelse:\n    out[i] = x[i]",
+        "if FLAG and i < 3:\n    out[i] = x[i, 0]\nelse:\n    out[i] = x[i]",
+        "if not FLAG and x.ndim == 1:\n    out[i] = x[i]\nelse:\n    out[i] = x[i, 0]",
         "if FLAG:\n    out[i] = x[i, 0]\nelse:\n    out[i] = x[i]",
         "if i < 0:\n    t = x[i]\n    while t > 0:\n        t -= 1\nelse:\n    out[i] = 1",
         "if i < 0:\n    cuda.atomic.add(out, 0, x[i + 99])\n    raise ValueError('no')\nout[i] = 1",

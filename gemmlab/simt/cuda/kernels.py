@@ -17,7 +17,7 @@ import numpy as np
 from gemmlab.here import numbas
 from gemmlab.simt.cuda import arrays, devices
 from gemmlab.simt.cuda.overloads import Compilable, Compiled, Overloads
-from gemmlab.simt.cuda.signatures import Argument, converted, declared, type_of
+from gemmlab.simt.cuda.signatures import Argument, converted, declared, evaluated, type_of
 from gemmlab.simt.launch import freeze, simulate
 from gemmlab.simt.report.report import Report
 
@@ -126,6 +126,9 @@ class DeviceFunction(Compilable):
         return self.overloads.setdefault(types, Compiled(self, types))
 
     compile_device = compile
+
+    def __getitem__(self, launch: Any) -> Any:
+        raise RuntimeError(f"Cannot compile a device function as a kernel: {self.__name__}")
 
     @property
     def _numba_type_(self) -> Any:
@@ -333,8 +336,9 @@ def _marked(function: Callable | None, mark: Callable) -> Any:
 class Foreign:
     """A device function that is written in another language: a kernel that calls it is refused."""
 
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
+    def __init__(self, name: str, sig: Any) -> None:
+        self.__name__ = self.name = name
+        self.sig = evaluated(sig)
         self.instead = (
             "code of another language cannot be simulated; write it in Python with jit(device=True)"
         )
@@ -342,4 +346,4 @@ class Foreign:
 
 def declare_device(name: str, sig: Any, *args: Any, **options: Any) -> Foreign:
     """Declare a device function that is written in another language, which no kernel can call."""
-    return Foreign(name)
+    return Foreign(name, sig)

@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmlab.here import compilers
 from gemmlab.model.occupancy import resident_blocks
+from gemmlab.simt.builtins.barriers import waits_for_grid
 from gemmlab.simt.cuda import compiling, devices
 from gemmlab.simt.cuda.signatures import Argument, declared
 
@@ -31,6 +32,11 @@ class Compiled:
         """
         gpu, threads = devices.current_device().simulated, int(np.prod(blockdim))
         return gpu.sms * resident_blocks(gpu, threads, dynsmemsize)
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether the kernel waits for the whole grid."""
+        return waits_for_grid(self.kernel.py_func)
 
     @property
     def code(self) -> compiling.Code:

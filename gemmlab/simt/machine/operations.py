@@ -125,15 +125,20 @@ class Branches:
         self.all_ways = False
         self.pruned: list[bool | None] = []  # tests that the compiler knows, while all are entered
 
-    def if_(self, test: Any, line: int, fixed: bool = False) -> bool:
+    def if_(
+        self, test: Any, line: int, known: Callable[[], tuple] | None = None, whole: bool = False
+    ) -> bool:
         """Enter the body of an `if`; returns whether any lane does.
 
-        fixed : whether the compiler knows the test
+        known : gives the parts of the test that the compiler knows; whole : whether it knows all
         """
         self.tally.tick(line, "inst_control")
         parent, holds = self.masks[-1], truth(test)
-        if fixed and self.all_ways:
-            holds = bool(holds)
+        if self.all_ways and known is not None:
+            if not all(bool(truth(part)) for part in known()):
+                holds = False
+            elif whole:
+                holds = True
         then = both(parent, holds)
         other = without(parent, then)
         self.masks.append(then)

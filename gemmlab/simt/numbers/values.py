@@ -207,7 +207,16 @@ def _len(value: Any) -> Any:
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is None:
         return (np.rint(value) if _is_float(value) else value).astype(np.int64)
-    return np.round(value, int(digits))
+    return _rounded(value.astype(np.float64), int(digits)).astype(value.dtype)[()]
+
+
+def _rounded(x: Any, digits: int) -> Any:
+    """Round to decimal digits as Numba does, in float64; halves go to the even digit."""
+    large, more = 10.0 ** min(abs(digits), 22), 10.0 ** max(abs(digits) - 22, 0)
+    y = (x * large) * more if digits >= 0 else (x / large) / more
+    z = np.rint(y)
+    found = (z / more) / large if digits >= 0 else (z * more) * large
+    return np.where(np.isfinite(y), found, x)
 
 
 def _int(value: Any = 0) -> Any:

@@ -156,10 +156,11 @@ class Constants(ast.NodeTransformer):
         return on_machine(f"variables.read{'' if inside else '_outer'}", node, *named)
 
     def is_fixed(self, test: ast.expr) -> bool:
-        """Say whether a test is of values outside of the kernel and of numbers alone."""
+        """Say whether a test is of values outside of the kernel, numbers and `x.ndim` alone."""
         parts = list(ast.walk(test))
-        computed = any(isinstance(part, (ast.Call, ast.Subscript)) for part in parts)
-        names = [part for part in parts if isinstance(part, ast.Name)]
+        computed = any(isinstance(part, (ast.Call, ast.Subscript, ast.Lambda)) for part in parts)
+        sized = [p.value for p in parts if isinstance(p, ast.Attribute) and p.attr == "ndim"]
+        names = [p for p in parts if isinstance(p, ast.Name) and not any(p is s for s in sized)]
         return not computed and all(name.id not in self.locals for name in names)
 
     def is_unsure(self, node: ast.Name) -> bool:

@@ -19,7 +19,14 @@ import numpy as np
 
 from gemmlab.simt.syntax import assigned, nodes
 from gemmlab.simt.syntax.expressions import ATTRIBUTES, Expressions, Path, frozen, scope_of
-from gemmlab.simt.syntax.nodes import load_name, on_machine, place_of, plain_parameters, set_name
+from gemmlab.simt.syntax.nodes import (
+    load_name,
+    on_machine,
+    place_of,
+    plain_parameters,
+    set_name,
+    thunk,
+)
 from gemmlab.simt.syntax.source import Source
 
 
@@ -112,9 +119,14 @@ class Statements(Expressions):
         ]
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        fixed = [ast.Constant(True)] if self.is_fixed(node.test) else []  # Numba prunes by it
+        both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+        parts = node.test.values if both else [node.test]  # type: ignore[attr-defined]
+        fixed = [self.visit(part) for part in parts if self.is_fixed(part)]
+        known: list[ast.expr] = []
+        if fixed:  # Numba prunes by it
+            known = [thunk(ast.Tuple(fixed, ast.Load())), ast.Constant(len(fixed) == len(parts))]
         line = ast.Constant(node.lineno)
-        test = on_machine("branches.if_", self.visit(node.test), line, *fixed)
+        test = on_machine("branches.if_", self.visit(node.test), line, *known)
         ways = self.block(node.body), self.block(node.orelse)
         after: list[ast.stmt] = [ast.Expr(on_machine("branches.end_if"))]
         if node in self.left_out.together:
