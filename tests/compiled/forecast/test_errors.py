@@ -140,7 +140,8 @@ def test_tables_of_made_times(monkeypatch):
     assert len(rows) == text.count("1000 |") == 12
     assert "measured from 2030-01-02, 03:04 UTC" in text
     found = pages.worst_cases("h200").splitlines()
-    assert sum("−20.0%" in row for row in found) == 12 * pages.WORST  # of each row above
+    rows = [row for row in found if row.startswith("|") and "−20.0%" in row]
+    assert len(rows) == 12 * pages.WORST  # of each row above
     picked = pages.picked("h200").splitlines()
     groups = 5 * len(problems(*SETS["held_out"]))  # rungs with several tilings
     assert f"| the compiled code | {groups} | {groups} (100%) | +0.0% | +0.0% |" in picked
