@@ -22,7 +22,7 @@ def main(extra: list[str]) -> int:
     first_time = not (WORK / WORKSPACES).exists()
     try:
         lines = working_copy.update(CHAPTERS, WORK)
-        working_copy.trust(WORK)
+        working_copy.trust(CHAPTERS, WORK)
     except OSError as error:
         say(f"the chapters cannot be copied to {WORK}: {error.strerror or error}")
         return 1

@@ -46,17 +46,22 @@ def _updated(chapters: Path, work: Path) -> Iterator[str]:
             )
 
 
-def trust(work: Path) -> None:
-    """Sign the copies that are as the course laid them: JupyterLab calls others "not trusted"."""
+def trust(chapters: Path, work: Path) -> None:
+    """Sign the copies that are the course's files: JupyterLab calls others "not trusted".
+
+    A copy with other outputs may be somebody else's, and an output can hold a program. JupyterLab
+    itself signs what the learner runs and saves.
+    """
     import nbformat
     from jupyter_core.paths import jupyter_data_dir
     from nbformat.sign import NotebookNotary
 
     Path(jupyter_data_dir()).mkdir(parents=True, exist_ok=True)  # where signatures are kept
     with NotebookNotary() as notary:
-        for name, laid in _read(work / LAID).items():
-            if digest(work / name) == laid:
-                notary.sign(nbformat.read(work / name, as_version=4))
+        for chapter in chapters.glob("*.ipynb"):
+            for copy in _copies(chapter.stem, work):
+                if copy.exists() and copy.read_bytes() == chapter.read_bytes():
+                    notary.sign(nbformat.read(copy, as_version=4))
 
 
 def digest(notebook: Path) -> str:

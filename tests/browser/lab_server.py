@@ -44,9 +44,12 @@ def jupyterlab(folder: Path, home: Path) -> Iterator[str]:
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, **{k: str(home / v) for k, v in places.items()}, "PYTHONPATH": path}
     trust = (
-        "import pathlib, sys; from lab.working_copy import trust; trust(pathlib.Path(sys.argv[1]))"
+        "import pathlib, sys; from lab.working_copy import trust; "
+        "trust(*map(pathlib.Path, sys.argv[1:]))"
     )
-    subprocess.run([sys.executable, "-c", trust, str(folder)], env=env, check=True)
+    subprocess.run(
+        [sys.executable, "-c", trust, str(start.CHAPTERS), str(folder)], env=env, check=True
+    )
     command = [
         *(sys.executable, "-m", "jupyterlab"),
         *start.arguments(folder, first="", browser=False, root=start.is_root()),

@@ -128,18 +128,21 @@ def test_copies_are_trusted_as_long_as_they_are_the_course_s(chapters, work, tmp
     from nbformat.sign import NotebookNotary
 
     chapter = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
-    for name in ("01.ipynb", "02.ipynb"):
+    names = ("01.ipynb", "02.ipynb", "03.ipynb")
+    for name in names:
         nbformat.write(chapter, chapters / name)
     update(chapters, work)
+    foreign = nbformat.v4.new_output("display_data", {"text/html": "<script>alert(1)</script>"})
+    chapter.cells[0].outputs = [foreign]
+    nbformat.write(chapter, work / "03.ipynb")
     changed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("2")])
     nbformat.write(changed, work / "02.ipynb")
-    trust(work)
+    trust(chapters, work)
     with NotebookNotary() as notary:
         trusted = [
-            notary.check_signature(nbformat.read(work / name, as_version=4))
-            for name in ("01.ipynb", "02.ipynb")
+            notary.check_signature(nbformat.read(work / name, as_version=4)) for name in names
         ]
-    assert trusted == [True, False]
+    assert trusted == [True, False, False]
 
 
 @pytest.mark.parametrize("damage", [None, "", "[]", '{"01.ipynb": '])
