@@ -17,7 +17,6 @@ import importlib
 import importlib.machinery
 import io
 import json
-import os
 import platform
 import re
 import subprocess
@@ -48,27 +47,21 @@ COMPILER = "Numba's compiler: its steps, types, listings and cache"
 LINKED = "code of other languages, and what links it"
 DRIVER = "the driver: contexts, allocation, other processes and GPUs"
 COUNTED = (KERNELS, HOST, EXAMPLES)  # what needs no hardware, and is about what a GPU does
+# Modules of the other groups, a group a line; those of folders that are not named count.
+OTHERS = f"""
+{COMPILER} = analysis byteflow caching compiler copy_propagate debug debuginfo debuginfo_types \
+extending extending_types fastmath flow_control inline inspect ir ir_utils launch_config_sensitive \
+libdevice lineinfo optimization overload tracing typeconv typeinfer warning gufunc_scheduling \
+bfloat16 bfloat16_bindings fp8_bindings make_function_to_jit_function serialize itanium_mangler \
+cache_version dummyarray function_resolution import library_lookup nvvm nvvm_driver
+{LINKED} = inline_ptx linker linkable_code module_callbacks nvjitlink nvrtc cffi ffi cpointer
+{DRIVER} = context_stack cuda_driver cuda_memory deallocations emm_plugins host_alloc init \
+managed_alloc reset_device runtime ipc multigpu cupy_bfloat16_interop nrt nrt_refct
+"""
 OF = {
-    **dict.fromkeys(
-        "analysis byteflow caching compiler copy_propagate debug debuginfo debuginfo_types "  # noqa: SIM905
-        "extending extending_types fastmath flow_control inline inspect ir ir_utils "
-        "launch_config_sensitive libdevice lineinfo optimization overload tracing typeconv "
-        "typeinfer warning gufunc_scheduling bfloat16 bfloat16_bindings fp8_bindings "
-        "make_function_to_jit_function serialize itanium_mangler cache_version dummyarray "
-        "function_resolution import library_lookup nvvm nvvm_driver".split(),
-        COMPILER,
-    ),
-    **dict.fromkeys(
-        "inline_ptx linker linkable_code module_callbacks nvjitlink nvrtc cffi ffi "  # noqa: SIM905
-        "cpointer".split(),
-        LINKED,
-    ),
-    **dict.fromkeys(
-        "context_stack cuda_driver cuda_memory deallocations emm_plugins host_alloc init "  # noqa: SIM905
-        "managed_alloc reset_device runtime ipc multigpu cupy_bfloat16_interop nrt "
-        "nrt_refct".split(),
-        DRIVER,
-    ),
+    name: own
+    for own, _, names in (line.partition(" = ") for line in OTHERS.strip().splitlines())
+    for name in names.split()
 }
 # Why a test does not pass -> what its error says. The first that is found holds.
 REASONS = {
@@ -176,7 +169,7 @@ def simulated() -> Iterator[list]:
     root = str(Path(sys.modules["numba.cuda"].__file__ or "").parent)
 
     from gemmlab.here.numbas import Later
-    from gemmlab.programs.following import SPOOL, STARTED
+    from gemmlab.programs import following
     from gemmlab.programs.running import in_place_of_numba
     from gemmlab.simt import cuda
     from gemmlab.simt.cuda import devices
@@ -191,10 +184,12 @@ def simulated() -> Iterator[list]:
     testing.skip_if_cuda_includes_missing = testing.skip_if_curand_kernel_missing = headers
     testing.skip_if_nvjitlink_missing = lambda reason: lambda test: test
     testing.cc_X_or_above = lambda *asked: capability >= asked
-    # Processes that a test starts follow, as under `gemmlab simulate`.
-    os.environ[SPOOL] = tempfile.mkdtemp()
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(STARTED), os.environ.get("PYTHONPATH", "")])
-    with in_place_of_numba(), watching(lambda done: hazards.extend(done.report.hazards)):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        following.in_environment(Path(folder)),  # processes that a test starts follow, too
+        in_place_of_numba(),
+        watching(lambda done: hazards.extend(done.report.hazards)),
+    ):
         for name, module in own.items():
             if isinstance(sys.modules.get(name, Later("")), Later):
                 sys.modules[name] = module

@@ -161,7 +161,7 @@ def run(program: Callable[[Spool], int], outcome: Outcome) -> None:
 def _followed(program: Callable[[Spool], int], spool: Spool) -> int:
     """Run a program with a watcher of its launches, in an environment that says where to keep."""
     watcher = spool.watcher()
-    with kernels.watched_by(watcher), _in_environment(spool.folder):
+    with kernels.watched_by(watcher), in_environment(spool.folder):
         return program(spool)
 
 
@@ -198,32 +198,38 @@ def _status(child: int) -> int:
     Ctrl-C reaches all processes of a terminal. Where it reached this one alone, the program is told
     after a while, and at each Ctrl-C that follows.
     """
-    deadline = None
-    before = signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+
+    def tell(*_: Any) -> None:
+        os.kill(child, signal.SIGINT)
+
+    def wait(*_: Any) -> None:
+        signal.signal(signal.SIGINT, tell)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE, PATIENCE)
+
+    answers = {
+        signal.SIGINT: wait,
+        signal.SIGALRM: tell,
+        signal.SIGTERM: lambda *_: os.kill(child, signal.SIGTERM),
+    }
+    before = {number: signal.signal(number, answer) for number, answer in answers.items()}
     try:
-        while True:
-            try:
-                ended, status = os.waitpid(child, 0 if deadline is None else os.WNOHANG)
-                if ended:
-                    code = os.waitstatus_to_exitcode(status)
-                    return code if code >= 0 else 128 - code
-                if time.monotonic() > deadline:
-                    deadline = time.monotonic() + PATIENCE
-                    os.kill(child, signal.SIGINT)
-                time.sleep(0.02)
-            except KeyboardInterrupt:
-                deadline = (deadline and 0.0) or time.monotonic() + PATIENCE
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, answer in before.items():
+            signal.signal(number, answer)
+    return code if code >= 0 else 128 - code
 
 
 @contextlib.contextmanager
-def _in_environment(folder: Path) -> Iterator[None]:
-    """Let each Python that is started meanwhile find the spool, and `follow`."""
+def in_environment(folder: Path) -> Iterator[None]:
+    """Let each Python that is started meanwhile find the spool, and `follow`.
+
+    It finds `sitecustomize.py` alone: packages of this Python are not another version's.
+    """
     before = {name: os.environ.get(name) for name in (SPOOL, "PYTHONPATH")}
-    paths = [str(STARTED), str(STARTED.parents[2]), before["PYTHONPATH"]]
     os.environ[SPOOL] = str(folder)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(STARTED), before["PYTHONPATH"]]))
     try:
         yield
     finally:

@@ -2,6 +2,9 @@
 
 import json
 import os
+import select
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from gemmlab.programs import following
 from gemmlab.programs.running import Outcome
 from tests.programs.test_simulate import program, simulate
+from tests.support.paths import ROOT
 
 __all__ = ["program"]  # a fixture
 linux = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
@@ -142,3 +146,48 @@ if __name__ == "__main__":
 """)
     answer = simulate(path)
     assert (answer.returncode, answer.stdout) == (4, "late\nlate\nbye\n")
+
+
+@linux
+def test_ctrl_c_that_the_program_did_not_get_is_passed_on(program):
+    """As of `kill -INT`: the first one leaves it time, the next ones tell it."""
+    path = program("""
+import time
+try:
+    print("ready", flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("told", flush=True)
+    raise
+""")
+    code = (
+        "import sys\nfrom gemmlab import cli\nfrom gemmlab.programs import following\n"
+        "following.PATIENCE = 600\nsys.exit(cli.main(['simulate', sys.argv[1]]))"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout.readline() == b"ready\n"
+        while not select.select([run.stdout], [], [], 0.5)[0]:  # until the program says so
+            run.send_signal(signal.SIGINT)
+        assert run.stdout.readline() == b"told\n"
+        said = run.stderr.read().decode()
+    assert run.returncode == 130
+    assert "it ended with status 130" in said
+
+
+@linux
+def test_a_python_without_gemmlab_runs_as_it_does(program, tmp_path):
+    """One of another version, say: its Numba is its own, and nothing is put before it."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    program("raise ImportError\n", "theirs/gemmlab.py")
+    program("print('its own numba')\n", "theirs/numba.py")
+    path = program("""
+import os, subprocess, sys
+first, *_ = os.environ["PYTHONPATH"].split(os.pathsep)
+paths = os.pathsep.join([first, sys.argv[1]])
+command = [sys.executable, "-c", "import numba"]
+subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, cwd=sys.argv[1], check=True)
+""")
+    answer = simulate(path, theirs)
+    assert (answer.returncode, answer.stdout) == (5, "its own numba\n"), answer.stderr

@@ -10,6 +10,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.abspath(os.path.join(HERE, *[os.pardir] * 3))  # the folder that gemmlab is in
 
 
 class Follower:
@@ -21,8 +22,13 @@ class Follower:
         if name not in self.names:
             return None
         sys.meta_path.remove(self)
-        from gemmlab.programs import following
-
+        sys.path.append(ROOT)  # last: where gemmlab is installed, it is found before
+        try:
+            from gemmlab.programs import following
+        except ImportError:  # a Python of another version, for which these packages are not made
+            return None
+        finally:
+            sys.path.remove(ROOT)
         following.follow()
         module = sys.modules.get(name)
         if module is None:
