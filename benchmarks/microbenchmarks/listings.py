@@ -36,7 +36,7 @@ def _of_one_module(texts: Sequence[str], target: str) -> dict[str, Listing]:
 
     names = [f"microbenchmark_{i:04}" for i in range(len(texts))]
     cubin, taken = _assembled(_module(texts, names, target), target)
-    _, functions = json.loads(compiling._nvdisasm(cubin, "-json"))
+    _, functions = json.loads(compilers.disassembled(cubin, "-json"))
     elf, read = ELFFile(io.BytesIO(cubin)), {f["function-name"]: f for f in functions}
     found = {}
     for name, text in zip(names, texts, strict=True):

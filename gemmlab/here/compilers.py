@@ -106,9 +106,9 @@ def llvm_and_ptx(
         return code.get_llvm_str(), code.get_asm_str(cc=capability)
 
 
-def disassembled(cubin: bytes) -> str:
-    """Return the instructions of a cubin, as nvdisasm writes them."""
+def disassembled(cubin: bytes, *options: str) -> str:
+    """Return what nvdisasm writes of a cubin; "-c": its instructions, "-json": the same as data."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
-        return run("nvdisasm", "-c", file).stdout
+        return run("nvdisasm", *options, file).stdout

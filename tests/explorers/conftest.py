@@ -2,6 +2,7 @@
 
 import pytest
 
+from gemmlab.explorers import KernelLab
 from gemmlab.explorers.shared import running
 from gemmlab.explorers.shared.base import Picture
 
@@ -16,3 +17,9 @@ def undrawn(monkeypatch):
 def uncompiled(monkeypatch):
     """No kernel is compiled beside a test: those of forecasts say when one is."""
     monkeypatch.setattr(running, "lacking", lambda: "there is no compiler in this test")
+
+
+@pytest.fixture
+def lab():
+    """A kernel that the simulator runs in a moment."""
+    return KernelLab("tiled", n=32, tile=16, backend="simulator")

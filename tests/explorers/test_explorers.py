@@ -15,23 +15,12 @@ from gemmlab.explorers import KernelLab, Roofline
 from gemmlab.explorers.shared.controls import Size
 from gemmlab.measure import backends
 from gemmlab.plots.shared import style
-from tests.support.waiting import SECONDS, until
+from tests.support.waiting import SECONDS, ran, until
 
 
 @pytest.fixture
 def roofline():
     return Roofline("v100", "float16", m=8192, n=128, k=8192)
-
-
-@pytest.fixture
-def lab():
-    return KernelLab("tiled", n=32, tile=16, backend="simulator")
-
-
-def ran(explorer):
-    explorer.start()
-    assert explorer.wait(SECONDS)
-    return explorer.message
 
 
 # ------------------------------------------------------------------------------ the sizes

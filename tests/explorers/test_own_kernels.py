@@ -6,13 +6,7 @@ from gemmlab import Gemm, Tiling, kernels
 from gemmlab.explorers import KernelLab
 from gemmlab.measure.backends import trial
 from tests.support import own_kernels
-from tests.support.waiting import SECONDS
-
-
-def ran(lab):
-    lab.start()
-    assert lab.wait(SECONDS)
-    return lab.message
+from tests.support.waiting import ran
 
 
 def test_a_right_one_stands_beside_the_others():

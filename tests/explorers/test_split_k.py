@@ -8,18 +8,12 @@ from gemmlab import Gemm, kernels, records
 from gemmlab.explorers import SplitK
 from gemmlab.explorers.split_k import CURVE, FIRST, KERNELS, LAST, MOST
 from gemmlab.plots import si
-from tests.support.waiting import SECONDS
+from tests.support.waiting import ran
 
 
 @pytest.fixture
 def counted():
     return SplitK("split_k", 64, 64, 256, split=2, block=(64, 64), backend="simulator")
-
-
-def ran(explorer):
-    explorer.start()
-    assert explorer.wait(SECONDS)
-    return explorer.message
 
 
 def test_it_begins_with_what_the_kernel_suggests(undrawn):

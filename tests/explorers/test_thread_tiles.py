@@ -8,18 +8,12 @@ from gemmlab import Gemm, kernels, plots, predict, records, run
 from gemmlab.explorers import ThreadTiles
 from gemmlab.explorers.thread_tiles import THREAD_TILES, tiling, tilings
 from gemmlab.plots.tiles import RESOURCES, wavefronts
-from tests.support.waiting import SECONDS
+from tests.support.waiting import ran
 
 
 @pytest.fixture
 def explorer():
     return ThreadTiles("register_tiled", (2, 2), n=32, backend="simulator")
-
-
-def ran(explorer):
-    explorer.start()
-    assert explorer.wait(SECONDS)
-    return explorer.message
 
 
 def test_rungs_offer_the_thread_tiles_that_they_can_use():

@@ -2,23 +2,11 @@
 
 import re
 
-import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from gemmlab.explorers import KernelLab, Roofline
-from tests.support.waiting import SECONDS
-
-
-@pytest.fixture
-def lab():
-    return KernelLab("tiled", n=32, tile=16, backend="simulator")
-
-
-def ran(explorer):
-    explorer.start()
-    assert explorer.wait(SECONDS)
-    return explorer.message
+from tests.support.waiting import ran
 
 
 def test_there_are_as_many_bars_as_counters(lab):

@@ -12,6 +12,7 @@ import types
 
 import pytest
 
+from tests.support.faults import RAISED, faults
 from tests.support.paths import ROOT
 
 SPEC = importlib.util.spec_from_file_location("run", ROOT / "run.py")
@@ -240,6 +241,20 @@ def test_an_interrupted_set_up_is_not_believed_complete(venv, monkeypatch, end):
     with pytest.raises(end):
         run.set_up("test")
     assert run.read_state() == {"lab": run.wanted("lab")}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
+def test_whatever_fails_the_state_is_the_old_one_or_the_new_one(venv, no_sync):
+    """A set-up's own file: each of its writes fails in turn, disk full, Ctrl-C, or killed."""
+    venv.mkdir(exist_ok=True)
+    old, new, tried = {"lab": "old"}, {"lab": "new"}, 0
+    run.write_state(old)
+    for way, step, ended in faults(lambda: run.write_state(new)):
+        tried += 1
+        assert run.read_state() in (old, new), (way, step)
+        assert way != "full" or run.read_state() == (old if ended == RAISED else new)
+        run.write_state(old)
+    assert tried >= 9
 
 
 def test_a_damaged_state_counts_as_nothing_installed(venv):

@@ -10,3 +10,10 @@ def until(condition):
     while not condition():
         assert time.perf_counter() < end
         time.sleep(0.01)
+
+
+def ran(explorer):
+    """Let an explorer run what its controls say, to the end; what it then says."""
+    explorer.start()
+    assert explorer.wait(SECONDS)
+    return explorer.message

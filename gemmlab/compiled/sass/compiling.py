@@ -9,7 +9,6 @@ import io
 import json
 import linecache
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -19,8 +18,8 @@ from typing import Any, NamedTuple
 
 from gemmlab.compiled.sass.listing import BYTES, Control, Instruction, Line, Listing
 from gemmlab.device import architecture
-from gemmlab.here.compilers import Usage, assemble, ptx
-from gemmlab.here.driver import WHEELS, run, tool
+from gemmlab.here.compilers import Usage, assemble, disassembled, ptx
+from gemmlab.here.driver import WHEELS, tool
 
 
 def machine_code(cubin: bytes) -> bytes:
@@ -41,7 +40,7 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
     """
     from elftools.elf.elffile import ELFFile
 
-    about, functions = json.loads(_nvdisasm(cubin, "-json"))
+    about, functions = json.loads(disassembled(cubin, "-json"))
     elf = ELFFile(io.BytesIO(cubin))
     code, version = machine_code(cubin), about["SM"]["version"]
     starts = {f["function-name"]: f["start"] for f in functions}
@@ -66,19 +65,12 @@ def places(cubin: bytes) -> dict[int, tuple[str, int]]:
     Only PTX that names lines has them: Numba writes it with `lineinfo=True`.
     """
     found, place = {}, None
-    for line in _nvdisasm(cubin, "-g", "-c").splitlines():
+    for line in disassembled(cubin, "-g", "-c").splitlines():
         if named := re.match(r'\s*//## File "(.*)", line (\d+)', line):
             place = named[1], int(named[2])
         elif (begun := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)) and place:
             found[int(begun[1], 16)] = place
     return found
-
-
-def _nvdisasm(cubin: bytes, *options: str) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "kernel.cubin")
-        file.write_bytes(cubin)
-        return run("nvdisasm", *options, file).stdout
 
 
 def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:

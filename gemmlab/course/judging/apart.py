@@ -28,7 +28,15 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import messages
-from gemmlab.course.judging.copy_of_process import CLOSED, Copy, Ended, Frames, end_started, spent
+from gemmlab.course.judging.copy_of_process import (
+    CLOSED,
+    Copy,
+    Ended,
+    Frames,
+    end_started,
+    spent,
+    started,
+)
 
 SECONDS = 3.0  # of the processor, from one result to the next; what is judged takes milliseconds
 WALL = 600.0  # seconds by the clock on the wall, after which a copy is judged no more
@@ -209,10 +217,9 @@ def _states(process: int | str) -> Iterator[str]:
 
     "R" runs or would like to, "S" sleeps, "Z" has ended. Source: proc_pid_stat(5).
     """
-    for thread in Path(f"/proc/{process}/task").iterdir():
-        yield (thread / "stat").read_text().rpartition(")")[2].split()[0]
-        for started in (thread / "children").read_text().split():
-            yield from _states(started)
+    for one in (process, *started(process)):
+        for thread in Path(f"/proc/{one}/task").iterdir():
+            yield (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _where(inbox: _Inbox, child: int) -> Frames:

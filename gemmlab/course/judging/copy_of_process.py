@@ -74,20 +74,20 @@ def end_started(process: int) -> None:
 
     Those of a group of their own are found by Linux's list of a process's children alone.
     """
-    for started in _started(process):
+    for child in started(process):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(started, signal.SIGKILL)
+            os.kill(child, signal.SIGKILL)
     if process != os.getpid():
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process, signal.SIGKILL)
 
 
-def _started(process: int) -> Iterator[int]:
+def started(process: int) -> Iterator[int]:
     """The children of a process and theirs, the youngest first. Source: proc_pid_task(5)."""
     with contextlib.suppress(OSError):
         for thread in Path(f"/proc/{process}/task").iterdir():
             for child in map(int, (thread / "children").read_text().split()):
-                yield from _started(child)
+                yield from started(child)
                 yield child
 
 

@@ -86,7 +86,7 @@ class Compiled:
         """Return its text as "llvm", "asm" (PTX) or "sass" (the GPU's own instructions)."""
         code = self.code
         if what == "sass":
-            return compilers.disassembled(code.cubin()[0])
+            return compilers.disassembled(code.cubin()[0], "-c")
         return code.llvm if what == "llvm" else code.ptx
 
 

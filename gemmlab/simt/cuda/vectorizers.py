@@ -187,7 +187,7 @@ class Reduce:
     """
 
     def __init__(self, functor: Callable) -> None:
-        self.function = DeviceFunction(getattr(functor, "py_func", functor), {"device": True})
+        self.function = DeviceFunction(plain(functor), {"device": True})
 
     def __call__(
         self, arr: Any, size: int | None = None, res: Any = None, init: Any = 0, stream: Any = 0
