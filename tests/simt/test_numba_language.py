@@ -96,6 +96,18 @@ def test_a_command_of_python_is_its_source():
     assert done.stdout.strip() == "7.0", done.stderr
 
 
+def test_what_a_command_of_python_runs_as_text_has_no_source():
+    """A function from a string is not looked for in the command's own text."""
+    text = "from gemmlab import cuda, simulate\nimport numpy as np\nx = np.zeros(1)\n"
+    text += "def f(x):\n    x[0] = 7\nscope = {}\nexec('def g(x):\\n    x[0] = 8', scope)\n"
+    text += "for kernel in f, scope['g'], f:\n    try:\n        simulate(kernel, 1, 1, x)\n"
+    text += "        print(x[0])\n    except Exception as error:\n        print(error)\n"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
+    first, refused, last = done.stdout.splitlines()
+    assert first == last == "7.0"
+    assert "cannot be read" in refused
+
+
 def test_prints_of_places_and_own_exceptions(capsys):
     class MyError(Exception):
         pass

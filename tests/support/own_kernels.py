@@ -85,17 +85,17 @@ def crowded(alpha, A, B, beta, C):
 
 
 def uncompilable(alpha, A, B, beta, C):
-    """Right on the simulator; Numba finds no one type for `which`."""
+    """Right on the simulator; Numba finds no one type for `scale`, a tuple of two lengths."""
     m, n = C.shape
     col, row = cuda.grid(2)
     if m > 0:  # noqa: SIM108 (always; two statements, as one would write them)
-        which = A
+        scale = (1, 2)
     else:
-        which = 1
+        scale = (1, 2, 3)
     if row < m and col < n:
         acc = float32(0)
         for p in range(A.shape[1]):
-            acc += which[row, p] * B[p, col]
+            acc += scale[0] * A[row, p] * B[p, col]
         C[row, col] = alpha * acc if beta == 0 else alpha * acc + beta * C[row, col]
 
 

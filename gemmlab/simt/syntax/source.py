@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from types import CodeType
 
 import numpy as np
 
@@ -194,11 +195,26 @@ def _tree(lines: tuple[str, ...], first: int) -> ast.FunctionDef | None:
 
 
 def _keep_command(function: Callable) -> None:
-    """Keep the text of `python -c TEXT`, so that the source of what it defines is found."""
-    file = getattr(getattr(function, "__code__", None), "co_filename", "")
-    if file == "<string>" and file not in linecache.cache and "-c" in sys.orig_argv[:-1]:
+    """Keep the text of `python -c TEXT` for what it defines, and for nothing else from a string."""
+    code = getattr(function, "__code__", None)
+    file = getattr(code, "co_filename", "")
+    if file == "<string>" and "-c" in sys.orig_argv[:-1]:
         text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
-        linecache.cache[file] = len(text), None, text.splitlines(True), file
+        command = len(text), None, text.splitlines(True), file
+        kept = linecache.cache.setdefault(file, command)
+        if kept == command and code not in _defined(text):  # a text that was given to `exec`
+            del linecache.cache[file]
+
+
+@lru_cache(maxsize=1)
+def _defined(command: str) -> frozenset[CodeType]:
+    """Return the codes of all functions that a command defines."""
+    found, left = set(), [compile(command, "<string>", "exec", dont_inherit=True)]
+    while left:
+        inner = [part for part in left.pop().co_consts if isinstance(part, CodeType)]
+        found.update(inner)
+        left += inner
+    return frozenset(found)
 
 
 def _lambda(function: Callable, file: str) -> ast.FunctionDef:
