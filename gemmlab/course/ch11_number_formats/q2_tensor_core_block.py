@@ -145,8 +145,7 @@ def variant(
         total = sum(terms) + last_term
         if sum_cut:
             total = unit * cut(total / unit)
-        if in_units:
-            total /= unit
+        total /= unit if in_units else 1
         if total == 0 or last is None:
             return float(total)
         place = Fraction(2) ** (_exponent(total) - bits + 1)

@@ -262,96 +262,56 @@ def _pair(function: np.ufunc, kind: type, result: type) -> Callable:
     return lambda a, b: function(a.astype(kind), b.astype(kind)).astype(result)
 
 
-def _table() -> dict[str, tuple[Callable, tuple[type, ...]]]:
-    """Return each function with the types of its arguments."""
-    made: dict[str, tuple[Callable, tuple[type, ...]]] = {}
+# name -> the function, and the types of its arguments
+Table = dict[str, tuple[Callable, tuple[type, ...]]]
+
+
+def _of_numbers() -> Table:
+    """Return the functions of one format: those of `math`, arithmetic and predicates."""
     two = {"copysign", "fmax", "fmin", "fmod", "hypot", "nextafter", "atan2", "remainder", "fdim",
            "pow", "remquo"}  # fmt: skip
-    for name, function in REAL.items():
-        count = 2 if name in two else 1
-
-        made[name], made[f"{name}f"] = (function, (F64,) * count), (function, (F32,) * count)
+    made: Table = {"fast_fdividef": (np.divide, (F32, F32))}
     for name, function in FAST.items():
         made[f"fast_{name}f"] = function, (F32,) * (2 if name == "pow" else 1)
-    made["fast_fdividef"] = np.divide, (F32, F32)
-    for letter, kind in (("d", F64), ("f", F32)):
-        for op in ("add", "mul", "div") + ("sub",) * (letter == "f"):
-            made |= {f"{letter}{op}_{way}": (_rounded(op, way), (kind, kind)) for way in WAYS}
-        made |= {f"{letter}sqrt_{way}": (_rounded("sqrt", way), (kind,)) for way in WAYS}
-        made |= {f"{letter}rcp_{way}": (_reciprocal(way), (kind,)) for way in WAYS}
-        fma = "fma" if letter == "d" else "fmaf"
-        made |= {f"{fma}_{way}": (_rounded("fma", way), (kind,) * 3) for way in WAYS}
-        made[fma] = arithmetic.fma, (kind,) * 3
-        source = "double" if letter == "d" else "float"
-        for short, to in (("int", I32), ("ll", I64), ("uint", U32), ("ull", U64)):
-            result = I32 if to is U32 else I64 if to is U64 else to
-            for way in WAYS:
-                whole = _to_whole(way, to)
-                made[f"{source}2{short}_{way}"] = _then(whole, result), (kind,)
-        last = letter
+    for kind, f, letter in ((F64, "", "d"), (F32, "f", "f")):
+        for name, function in REAL.items():
+            made[f"{name}{f}"] = function, (kind,) * (2 if name in two else 1)
+        for way in WAYS:
+            for op in ("add", "mul", "div") + ("sub",) * (kind is F32):
+                made[f"{letter}{op}_{way}"] = _rounded(op, way), (kind, kind)
+            made[f"{letter}sqrt_{way}"] = _rounded("sqrt", way), (kind,)
+            made[f"{letter}rcp_{way}"] = _reciprocal(way), (kind,)
+            made[f"fma{f}_{way}"] = _rounded("fma", way), (kind,) * 3
+        made[f"fma{f}"] = arithmetic.fma, (kind,) * 3
         made |= {
-            f"isnan{last}": (lambda x: np.isnan(x).astype(I32), (kind,)),
-            f"isinf{last}": (lambda x: np.isinf(x).astype(I32), (kind,)),
-            f"signbit{last}": (lambda x: np.signbit(x).astype(I32), (kind,)),
-            f"ilogb{'f' * (last == 'f')}": (lambda x: _exponent(x).astype(I32), (kind,)),
-            f"ldexp{'f' * (last == 'f')}": (np.ldexp, (kind, I32)),
-            f"scalbn{'f' * (last == 'f')}": (np.ldexp, (kind, I32)),
-            f"powi{'f' * (last == 'f')}": (
-                lambda x, n, kind=kind: np.power(x, n.astype(kind)),
-                (kind, I32),
-            ),
-            f"llrint{'f' * (last == 'f')}": (_to_whole("rn", I64), (kind,)),
-            f"llround{'f' * (last == 'f')}": (lambda x: _to_whole("rz", I64)(_round(x)), (kind,)),
+            f"isnan{letter}": (lambda x: np.isnan(x).astype(I32), (kind,)),
+            f"isinf{letter}": (lambda x: np.isinf(x).astype(I32), (kind,)),
+            f"signbit{letter}": (lambda x: np.signbit(x).astype(I32), (kind,)),
+            f"ilogb{f}": (lambda x: _exponent(x).astype(I32), (kind,)),
+            f"ldexp{f}": (np.ldexp, (kind, I32)),
+            f"scalbn{f}": (np.ldexp, (kind, I32)),
+            f"powi{f}": (lambda x, n, kind=kind: np.power(x, n.astype(kind)), (kind, I32)),
         }
+    finite = lambda x: np.isfinite(x).astype(I32)  # noqa: E731 (as those above)
+    return made | {"isfinited": (finite, (F64,)), "finitef": (finite, (F32,))}
 
-    made["isfinited"] = (lambda x: np.isfinite(x).astype(I32), (F64,))
-    made["finitef"] = (lambda x: np.isfinite(x).astype(I32), (F32,))
-    for way in WAYS:
-        made[f"double2float_{way}"] = _to_float(way, F32), (F64,)
-        for short, kind, seen in (("int", I32, I32), ("uint", I32, U32), ("ll", I64, I64),
-                                  ("ull", I64, U64)):  # fmt: skip
-            for target, to in (("float", F32), ("double", F64)):
-                if way != "rn" and short.endswith("int") and to is F64:
-                    continue  # always exact
-                turn = _to_float(way, to)
-                made[f"{short}2{target}_{way}"] = _as_seen(turn, seen), (kind,)
-    made |= {
-        "frsqrt_rn": (lambda x: (1 / np.sqrt(x.astype(F64))).astype(F32), (F32,)),
-        "saturatef": (lambda x: np.where(np.isnan(x), F32(0), np.clip(x, F32(0), F32(1))), (F32,)),
+
+def _conversions() -> Table:
+    """Return what turns a number of one format into one of another, each way of rounding."""
+    whole = (("int", I32, I32), ("uint", I32, U32), ("ll", I64, I64), ("ull", I64, U64))
+    made: Table = {
         "float2half_rn": (lambda x: np.asarray(x.astype(np.float16)).view(I16)[()], (F32,)),
         "half2float": (lambda x: np.asarray(x).view(np.float16).astype(F32)[()], (I16,)),
-        "double2hiint": (lambda x: (np.asarray(x).view(I64) >> 32).astype(I32)[()], (F64,)),
-        "double2loint": (lambda x: np.asarray(x).view(I64).astype(I32)[()], (F64,)),
-        "hiloint2double": (_hilo, (I32, I32)),
-        "double_as_longlong": (_bits(I64), (F64,)),
-        "longlong_as_double": (_bits(F64), (I64,)),
-        "float_as_int": (_bits(I32), (F32,)),
-        "int_as_float": (_bits(F32), (I32,)),
-        "abs": (np.abs, (I32,)),
-        "llabs": (np.abs, (I64,)),
-        "brev": (lambda x: bits.brev(x.astype(U32)).astype(I32), (I32,)),
-        "brevll": (lambda x: bits.brev(x.astype(U64)).astype(I64), (I64,)),
-        **{f"{name}{tail}": (getattr(bits, name), (kind,))
-           for name in ("clz", "ffs", "popc") for tail, kind in (("", I32), ("ll", I64))},
-        **{f"{short}{name}": (_pair(function, kind, result), (result, result))
-           for name, function in (("max", np.maximum), ("min", np.minimum))
-           for short, kind, result in (("", I32, I32), ("u", U32, I32), ("ll", I64, I64),
-                                       ("ull", U64, I64))},
-        "mulhi": (_high(32, I32, I32), (I32, I32)),
-        "umulhi": (_high(32, U32, I32), (I32, I32)),
-        "mul64hi": (_high(64, I64, I64), (I64, I64)),
-        "umul64hi": (_high(64, U64, I64), (I64, I64)),
-        "mul24": (_low24(I32), (I32, I32)),
-        "umul24": (_low24(U32), (I32, I32)),
-        "byte_perm": (_byte_perm, (I32, I32, I32)),
-        "sad": (_sad(I32), (I32, I32, I32)),
-        "usad": (_sad(U32), (I32, I32, I32)),
-        "hadd": (_mean(I32, 0), (I32, I32)),
-        "rhadd": (_mean(I32, 1), (I32, I32)),
-        "uhadd": (_mean(U32, 0), (I32, I32)),
-        "urhadd": (_mean(U32, 1), (I32, I32)),
-    }  # fmt: skip
-    return made
+    }
+    for name, kind, f in (("float", F32, "f"), ("double", F64, "")):
+        made[f"llrint{f}"] = _to_whole("rn", I64), (kind,)
+        made[f"llround{f}"] = (lambda x: _to_whole("rz", I64)(_round(x))), (kind,)
+        for way in WAYS:
+            for short, held, seen in whole:  # an unsigned number is held in a signed one
+                made[f"{name}2{short}_{way}"] = _then(_to_whole(way, seen), held), (kind,)
+                if way == "rn" or kind is F32 or held is I64:  # all others are exact
+                    made[f"{short}2{name}_{way}"] = _as_seen(_to_float(way, kind), seen), (held,)
+    return made | {f"double2float_{way}": (_to_float(way, F32), (F64,)) for way in WAYS}
 
 
 def _hilo(high: Any, low: Any) -> Any:
@@ -359,7 +319,43 @@ def _hilo(high: Any, low: Any) -> Any:
     return np.asarray(bits).view(F64)[()]
 
 
-TABLE = _table()
+# Functions of integers, of bits, and the two of float32 alone
+_OTHERS: Table = {
+    "frsqrt_rn": (lambda x: (1 / np.sqrt(x.astype(F64))).astype(F32), (F32,)),
+    "saturatef": (lambda x: np.where(np.isnan(x), F32(0), np.clip(x, F32(0), F32(1))), (F32,)),
+    "double2hiint": (lambda x: (np.asarray(x).view(I64) >> 32).astype(I32)[()], (F64,)),
+    "double2loint": (lambda x: np.asarray(x).view(I64).astype(I32)[()], (F64,)),
+    "hiloint2double": (_hilo, (I32, I32)),
+    "double_as_longlong": (_bits(I64), (F64,)),
+    "longlong_as_double": (_bits(F64), (I64,)),
+    "float_as_int": (_bits(I32), (F32,)),
+    "int_as_float": (_bits(F32), (I32,)),
+    "abs": (np.abs, (I32,)),
+    "llabs": (np.abs, (I64,)),
+    "brev": (lambda x: bits.brev(x.astype(U32)).astype(I32), (I32,)),
+    "brevll": (lambda x: bits.brev(x.astype(U64)).astype(I64), (I64,)),
+    **{f"{name}{tail}": (getattr(bits, name), (kind,))
+       for name in ("clz", "ffs", "popc") for tail, kind in (("", I32), ("ll", I64))},
+    **{f"{short}{name}": (_pair(function, kind, result), (result, result))
+       for name, function in (("max", np.maximum), ("min", np.minimum))
+       for short, kind, result in (("", I32, I32), ("u", U32, I32), ("ll", I64, I64),
+                                   ("ull", U64, I64))},
+    "mulhi": (_high(32, I32, I32), (I32, I32)),
+    "umulhi": (_high(32, U32, I32), (I32, I32)),
+    "mul64hi": (_high(64, I64, I64), (I64, I64)),
+    "umul64hi": (_high(64, U64, I64), (I64, I64)),
+    "mul24": (_low24(I32), (I32, I32)),
+    "umul24": (_low24(U32), (I32, I32)),
+    "byte_perm": (_byte_perm, (I32, I32, I32)),
+    "sad": (_sad(I32), (I32, I32, I32)),
+    "usad": (_sad(U32), (I32, I32, I32)),
+    "hadd": (_mean(I32, 0), (I32, I32)),
+    "rhadd": (_mean(I32, 1), (I32, I32)),
+    "uhadd": (_mean(U32, 0), (I32, I32)),
+    "urhadd": (_mean(U32, 1), (I32, I32)),
+}  # fmt: skip
+
+TABLE = _of_numbers() | _conversions() | _OTHERS
 
 
 def function(name: str) -> Callable:
