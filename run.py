@@ -348,7 +348,10 @@ def set_up_cuda() -> None:
 
 def call(*command: str) -> int:
     """Run Python in `.venv`; Ctrl-C reaches it too, and it has `GRACE` seconds to end in order."""
-    process = subprocess.Popen([str(venv_python()), *command], cwd=str(ROOT))
+    env = dict(os.environ)
+    # Each notebook and many tests start a Python: without bytecode all packages are compiled anew.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    process = subprocess.Popen([str(venv_python()), *command], cwd=str(ROOT), env=env)
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     try:
         return process.wait()
