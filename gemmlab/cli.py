@@ -78,6 +78,13 @@ def _add_simulate(verbs: Any) -> None:
         metavar="GPU",
         help=f"predict, too, how long each launch takes on it; such as {RECORDED}",
     )
+    add.add_argument(
+        "--stop",
+        type=_stop,
+        metavar="BLOCK,THREAD:LINE",
+        help="stop this thread at this line of a kernel, in Python's debugger; such as 2,5:14, "
+        '"(1,0),(3,2):14" or 2,5:kernels.py:14',
+    )
     add.add_argument("-m", "--module", action="store_true", help="SCRIPT is the name of a module")
     add.add_argument("script", metavar="SCRIPT", help="what `python SCRIPT` would run")
     add.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="all that follow")
@@ -127,6 +134,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def _stop(text: str) -> programs.Stop:
+    try:
+        return programs.Stop.of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _counts(text: str) -> tuple[int, ...]:
     return tuple(count(number.strip()) for number in text.split(","))
 
@@ -162,7 +176,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
     def program(spool: following.Spool) -> int:
         ended = programs.run(
-            arguments.script, arguments.arguments, arguments.module, arguments.device
+            arguments.script,
+            arguments.arguments,
+            arguments.module,
+            arguments.device,
+            arguments.stop,
         )
         spool.write("numba", ended.numba)
         spool.write("predicted", ended.predicted)

@@ -18,7 +18,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib.abc import MetaPathFinder
@@ -36,6 +36,7 @@ from gemmlab.model.counters import Counters
 from gemmlab.simt import Hazard, Report, cuda
 from gemmlab.simt.cuda import arrays, cudadrv, kernels, random, vector_types
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
+from gemmlab.simt.machine.debugger import Stop, stopped_at
 from gemmlab.simt.numbers import types
 from gemmlab.simt.report.report import with_more
 
@@ -388,11 +389,16 @@ class Outcome:
 
 
 def run(
-    target: str, arguments: Sequence[str] = (), module: bool = False, device: str | None = None
+    target: str,
+    arguments: Sequence[str] = (),
+    module: bool = False,
+    device: str | None = None,
+    stop: Stop | None = None,
 ) -> Outcome:
     """Run the script `target`, or the module of that name, with its `arguments`.
 
     device : the GPU for which the first launch of each kind is predicted when all has ended
+    stop : the thread that stops at a line of a kernel, in Python's debugger
     What it raises is printed as Python does, without the frames of gemmlab that called it.
     """
     outcome, first_calls = Outcome(target, tuple(arguments), device=device), FirstCalls()
@@ -406,7 +412,10 @@ def run(
     try:
         keep = first_calls.keep if device else lambda call: None
         with in_place_of_numba() as outcome.numba, watching(outcome.account.add, keep):
-            outcome.status = _status(target, module)
+            with stopped_at(stop) if stop else nullcontext() as debugger:
+                outcome.status = _status(target, module)
+            if debugger and not debugger.chosen:
+                print(f"gemmlab: no launch has had {stop}", file=sys.stderr)
     finally:
         sys.argv, sys.path[0] = argv, first
     if device:

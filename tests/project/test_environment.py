@@ -1,7 +1,8 @@
-"""environment.yml, pyproject.toml and the lock files name the same packages."""
+"""environment.yml, pyproject.toml and the lock files name the same packages; bytecode is kept."""
 
 import itertools
 import re
+import sys
 import tomllib
 
 import pytest
@@ -171,3 +172,9 @@ def test_lock_has_no_address(lock):
 def test_each_pin_has_the_hashes_of_its_files(lock):
     blocks = re.split(r"\n(?=\S)", LOCKS[lock].partition("lock.py\n")[2].strip())
     assert [b for b in blocks if not re.search(r"^\S+==[^\n]* \\\n    --hash=sha256:", b)] == []
+
+
+def test_what_a_verb_starts_keeps_its_bytecode(monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(run, "venv_python", lambda: sys.executable)
+    assert run.call("-c", "import sys; sys.exit(sys.dont_write_bytecode)") == 0

@@ -360,12 +360,6 @@ def test_an_interrupt_before_a_verb_has_begun_is_one_line(monkeypatch, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_what_a_verb_starts_keeps_its_bytecode(monkeypatch):
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.setattr(run, "venv_python", lambda: sys.executable)
-    assert run.call("-c", "import sys; sys.exit(sys.dont_write_bytecode)") == 0
-
-
 def test_a_place_without_room_for_an_environment_is_one_line(tmp_path):
     """The whole script, as a process, where `.venv` cannot be made."""
     shutil.copy(ROOT / "run.py", tmp_path)

@@ -119,7 +119,7 @@ def run_cells(folder):
 
 
 def test_its_code_runs_and_says_what_the_text_says(shown):
-    scope, (raised, program, memory) = shown
+    scope, (raised, program, looked_at, memory) = shown
     assert raised.startswith("shared-race: thread")
     assert "part[t] += part[t + half]" in raised
     assert scope["hazard"].kind == "shared-race"
@@ -127,6 +127,8 @@ def test_its_code_runs_and_says_what_the_text_says(shown):
     assert "[0. 2. 4. 6.]" in program
     assert "out-of-bounds" in program
     assert "if i <= x.size" in TEXT
+    assert "thread (37) of block (0) > lanes x[i]\n32: 32.0 " in looked_at
+    assert "-> x[i] *= 2\nthread (37) of block (0) > continue" in looked_at
     assert program.endswith("echo $?\n1")
     assert re.fullmatch(r"\d+ MB for one, [\d.]+ GB for thirty at once", memory)
 

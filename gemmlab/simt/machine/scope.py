@@ -60,6 +60,10 @@ class Scope:
             return instructions.executed(self.m, value)
         if is_cuda(value):
             raise TypeError("use one of its names, such as cuda.grid")
+        if value is breakpoint or getattr(value, "__name__", "") == "set_trace":  # of pdb or ipdb
+            from gemmlab.simt.machine.debugger import breakpoints  # which few kernels need
+
+            return breakpoints(self.m)
         function = getattr(value, "py_func", value)
         if isinstance(function, FunctionType):
             if function not in self.functions:

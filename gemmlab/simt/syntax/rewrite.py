@@ -37,7 +37,7 @@ class Statements(Expressions):
         """Return the function f(m, *args) that does for all lanes what `node` does for one."""
         parameters = self.parameters(node)
         own = self.locals - set(parameters)
-        body = self.unassigned(own) + self.block(node.body) + self.without_value()
+        body = self.unassigned(own, node) + self.block(node.body) + self.without_value(node)
         arguments = plain_parameters(nodes.M, *parameters)
         arguments.defaults = [self.constant(v, node) for v in self.defaults]
         return ast.FunctionDef(node.name, arguments, body, [], type_params=[])
@@ -128,7 +128,7 @@ class Statements(Expressions):
         line = ast.Constant(node.lineno)
         test = on_machine("branches.if_", self.visit(node.test), line, *known)
         ways = self.block(node.body), self.block(node.orelse)
-        after: list[ast.stmt] = [ast.Expr(on_machine("branches.end_if"))]
+        after: list[ast.stmt] = [_aside(node, on_machine("branches.end_if"))]
         if node in self.left_out.together:
             place = ast.Constant((node.lineno, node.col_offset))
             for way in ways:
@@ -146,7 +146,7 @@ class Statements(Expressions):
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         test = on_machine("loops.while_", self.visit(node.test), ast.Constant(node.lineno))
-        body = [*self.block(node.body), ast.Expr(on_machine("loops.end_iteration"))]
+        body = [*self.block(node.body), _aside(node, on_machine("loops.end_iteration"))]
         return [
             ast.Expr(on_machine("loops.begin")),
             ast.While(test, body, []),
@@ -156,16 +156,16 @@ class Statements(Expressions):
     def after_loop(self, node: ast.While | ast.For) -> list[ast.stmt]:
         """Return the end of a loop, and its `else`, for the lanes that have met no `break`."""
         if not node.orelse:
-            return [ast.Expr(on_machine("loops.end"))]
+            return [_aside(node, on_machine("loops.end"))]
         orelse = ast.If(on_machine("loops.else_"), self.block(node.orelse), [])
-        return [orelse, ast.Expr(on_machine("loops.end_else"))]
+        return [orelse, _aside(node, on_machine("loops.end_else"))]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         values = on_machine("loops.iterate", self.visit(node.iter), ast.Constant(node.lineno))
         body = [
             *self.store(node.target, load_name(nodes.NEXT)),
             *self.block(node.body),
-            ast.Expr(on_machine("loops.end_iteration")),
+            _aside(node, on_machine("loops.end_iteration")),
         ]
         return [
             ast.Expr(on_machine("loops.begin")),
@@ -182,11 +182,11 @@ class Statements(Expressions):
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         value = self.visit(node.value) if node.value else ast.Constant(None)
         leave = ast.Expr(on_machine("calls.return_", value, ast.Constant(node.lineno)))
-        return [leave] if assigned.gives_value(node) else [*self.without_value(), leave]
+        return [leave] if assigned.gives_value(node) else [*self.without_value(node), leave]
 
-    def without_value(self) -> list[ast.stmt]:
+    def without_value(self, node: ast.stmt) -> list[ast.stmt]:
         """Statements that note the lanes that end without a value, where others return one."""
-        return [ast.Expr(on_machine("calls.without_value"))] if self.unsure.ends else []
+        return [_aside(node, on_machine("calls.without_value"))] if self.unsure.ends else []
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """A function that the kernel defines: it sees the kernel's variables."""
@@ -196,17 +196,17 @@ class Statements(Expressions):
         outer = self.locals, self.unsure
         self.locals, self.unsure = self.locals | own | set(names), assigned.unsure(node)
         self.outer_reads = self.outer_reads | self.unsure.outer
-        start = self.unassigned(own - set(names))
-        body = start + self.block(node.body) + self.without_value()
+        start = self.unassigned(own - set(names), node)
+        body = start + self.block(node.body) + self.without_value(node)
         self.locals, self.unsure = outer
         inner = ast.FunctionDef(node.name, plain_parameters(*names), body, [], type_params=[])
         value = on_machine("calls.inner", load_name(node.name))
         return [inner, set_name(node.name, value)]
 
-    def unassigned(self, names: set[str]) -> list[ast.stmt]:
+    def unassigned(self, names: set[str], node: ast.stmt) -> list[ast.stmt]:
         """Statements that give local variables the value that cannot be read."""
         return [
-            set_name(name, on_machine("variables.unassigned", ast.Constant(name)))
+            _aside(node, set_name(name, on_machine("variables.unassigned", ast.Constant(name))))
             for name in sorted(names)
         ]
 
@@ -227,6 +227,15 @@ class Statements(Expressions):
         text = _text(node.exc.args[0]) if isinstance(node.exc, ast.Call) and node.exc.args else ""
         values = self.constant(kind, node), ast.Constant(text), ast.Constant(False)
         return ast.Expr(on_machine("branches.fail", *values))
+
+
+def _aside(node: ast.stmt, made: ast.stmt | ast.expr) -> ast.stmt:
+    """Return a statement of the rewriter's own: of no width, so that a debugger passes over it."""
+    line, _, column, _ = place_of(node)
+    places = {"lineno": line, "end_lineno": line, "col_offset": column, "end_col_offset": column}
+    statement = ast.Expr(made) if isinstance(made, ast.expr) else made
+    vars(statement).update(places)
+    return statement
 
 
 def _text(message: ast.expr | None) -> str:

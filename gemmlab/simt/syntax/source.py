@@ -191,7 +191,32 @@ def _tree(lines: tuple[str, ...], first: int) -> ast.FunctionDef | None:
         return None
     if isinstance(tree, ast.If):
         tree = tree.body[0]
-    return tree if isinstance(tree, ast.FunctionDef) else None
+    return _Debuggers().visit(tree) if isinstance(tree, ast.FunctionDef) else None
+
+
+class _Debuggers(ast.NodeTransformer):
+    """Turns `import pdb` in a kernel, and what it is imported for, into `breakpoint()`."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}  # in the kernel -> of what
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> ast.stmt:
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        named = {one.asname or one.name: f"{prefix}{one.name}" for one in node.names}
+        if not set(named.values()) <= {"pdb", "pdb.set_trace"}:
+            return node
+        self.names |= named
+        return ast.copy_location(ast.Pass(), node)
+
+    visit_ImportFrom = visit_Import  # noqa: N815 (ast's own name)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name, _, attribute = ast.unparse(node.func).partition(".")
+        called = f"{self.names.get(name, '')}.{attribute}".rstrip(".")
+        if called == "pdb.set_trace":
+            node.func = ast.copy_location(ast.Name("breakpoint", ast.Load()), node.func)
+        return node
 
 
 def _keep_command(function: Callable) -> None:
