@@ -250,10 +250,7 @@ class Debugger(pdb.Pdb):
         self.message(self.value(line.removeprefix("!").strip(), self.thread))
 
     def do_p(self, arg: str) -> None:
-        """P EXPRESSION
-
-        Show the value of an expression in the thread. The p may be left out.
-        """
+        """Show the value of an expression in the thread, with or without the p."""
         self.default(arg)
 
     do_pp = do_p
@@ -271,20 +268,16 @@ class Debugger(pdb.Pdb):
     do_j = do_jump
 
     def do_vars(self, arg: str) -> None:
-        """Vars
-
-        Show all variables of the thread.
-        """
+        """Show all variables of the thread."""
         for name in self._variables():
             self.message(f"{name} = {self.value(name, self.thread)}")
 
     do_args = do_a = do_vars
 
     def do_lanes(self, arg: str) -> None:
-        """Lanes EXPRESSION
+        """Show the value of an expression in each lane of the thread's warp, as in: lanes acc
 
-        Show the value of an expression in each lane of the thread's warp; lanes in brackets take
-        no part in the line.
+        Lanes in brackets take no part in the line.
         """
         if not arg:
             self.error("tell of what, as in: lanes acc")
@@ -301,10 +294,7 @@ class Debugger(pdb.Pdb):
             self.message("".join(f"{one:<{width}}" for one in shown[i : i + COLUMNS]).rstrip())
 
     def do_shared(self, arg: str) -> None:
-        """Shared
-
-        Show the arrays in shared memory of the thread's block.
-        """
+        """Show the arrays in shared memory of the thread's block."""
         arrays = [n for n, v in self._variables().items() if getattr(v, "space", "") == "shared"]
         for name in arrays:
             self.message(f"{name} = {self.value(name, self.thread)}")
@@ -312,10 +302,7 @@ class Debugger(pdb.Pdb):
             self.message("no variable is an array in shared memory")
 
     def do_thread(self, arg: str) -> None:
-        """Thread N [of block M]
-
-        Look at another thread, by its index in the block or its place, as in (3, 2).
-        """
+        """Look at another thread, as in: thread 5, or: thread (3, 2) of block 1"""
         m = _machine(self.curframe)
         places = [_place(part) for part in re.findall(r"\d+|\([\d, ]+\)", arg)]
         if not 1 <= len(places) <= 2:
