@@ -102,8 +102,14 @@ class Rate(NamedTuple):
     source: str
 
 
+# Python in the page of a browser starts no threads.
+THREADS = sys.platform != "emscripten"
+
+
 def cores() -> int:
     """Processors that this process may use (hardware threads count, where there are any)."""
+    if not THREADS:
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -226,8 +232,9 @@ def bandwidth() -> Rate:
     a, b = np.full(n, 1.0), np.full(n, 2.0)
     parts = list(zip(np.split(a, cores()), np.split(b, cores()), strict=True))
     with ThreadPoolExecutor(cores()) as pool:
-        read = _best_seconds(lambda: list(pool.map(lambda p: p[0].max(), parts)))
-        add = _best_seconds(lambda: list(pool.map(lambda p: np.add(*p, out=p[1]), parts)))
+        on_each = pool.map if cores() > 1 else map
+        read = _best_seconds(lambda: list(on_each(lambda p: p[0].max(), parts)))
+        add = _best_seconds(lambda: list(on_each(lambda p: np.add(*p, out=p[1]), parts)))
     how, rate = max(
         ("reading (max)", a.nbytes / read),
         ("adding in place (2 reads, 1 write)", 3 * a.nbytes / add),
