@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,10 +164,12 @@ def flop_rate(dtype: str = "float32") -> Rate:
     return Rate(rate, f"measured here: {how}, {cores()} cores")
 
 
-def _matmul_rate(dtype: str, n: int = 1024) -> Rate:
-    a = np.random.default_rng(0).standard_normal((n, n)).astype(dtype)
-    product = np.empty_like(a)
-    seconds = _best_seconds(lambda: np.matmul(a, a, out=product))
+def _matmul_rate(dtype: str) -> Rate:
+    n, seconds = 64, 0.0
+    while n < 1024 and seconds < 0.01:  # as large as is quick: NumPy has no BLAS in a browser
+        n *= 2
+        a = np.random.default_rng(0).standard_normal((n, n)).astype(dtype)
+        seconds = _best_seconds(partial(np.matmul, a, a, out=np.empty_like(a)))
     how = f"NumPy matrix product, n = {n}, since Numba is not usable; the peak is higher"
     return Rate(2 * n**3 / seconds, f"measured here: {how}")
 
