@@ -409,7 +409,7 @@ def book(extra: "list[str]") -> int:
     """Execute the notebooks into a site; a warning is an error."""
     out = ROOT / "book" / "_build" / "html"
     sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
-    live = not extra and live_parts()
+    live = live_parts() and not extra
     os.environ["GEMMLAB_LIVE"] = "1" if live else ""  # whether pages have a button for it
     code = call(*sphinx, *extra, str(ROOT / "book"), str(out))
     if code == 0 and live:

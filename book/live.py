@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Iterable
@@ -49,6 +48,8 @@ NPM = f"pyodide/-/pyodide-{PYODIDE}.tgz"  # at a registry of npm: the runtime
 # A package of PyPI that brings Pyodide's own wheels of NumPy and matplotlib along.
 BUNDLE, INSIDE = "open-webui==0.12.4", "open_webui/frontend/pyodide/"
 
+UNREACHED: list[OSError] = []  # why the distribution is not reached, once that is known
+
 STARTED = ["ipykernel", "comm", "pyodide-kernel", "jedi", "ipython", "ipywidgets",
            "widgetsnbextension", "gemmlab"]  # fmt: skip
 OF_GEMMLAB = ["numpy", "matplotlib", "ipywidgets"]
@@ -71,11 +72,17 @@ def sha256(data: bytes) -> str:
 
 
 def distributed(name: str) -> bytes | None:
-    """Return a file of Pyodide's distribution; None where the network does not reach it."""
+    """Return a file of Pyodide's distribution; None where the network does not reach it.
+
+    What was not reached once is not asked again: each question may take `SECONDS`.
+    """
+    if UNREACHED:
+        return None
     try:
         with urllib.request.urlopen(DISTRIBUTION + name, timeout=SECONDS) as answer:
             return answer.read()
-    except OSError:
+    except OSError as error:
+        UNREACHED.append(error)
         return None
 
 
@@ -86,7 +93,8 @@ def from_npm() -> dict[str, bytes]:
         with urllib.request.urlopen(registry.rstrip("/") + "/" + NPM, timeout=SECONDS) as answer:
             packed = answer.read()
     except OSError as error:
-        raise MissingError(f"neither {DISTRIBUTION} nor {registry} is reached: {error}") from None
+        told = f"neither {DISTRIBUTION} ({UNREACHED[0]}) nor {registry} is reached ({error})"
+        raise MissingError(told) from None
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
         return {name: files.extractfile(f"package/{name}").read() for name in RUNTIME}
 

@@ -11,7 +11,11 @@ from tests.browser.conftest import ALL_RAN, SITE
 
 pytestmark = pytest.mark.browser
 
-CHAPTERS = tuple(os.environ.get("LIVE_CHAPTERS", "00_start_here,03_threads_warps_blocks,07_warps_and_fragments").split(","))
+CHAPTERS = tuple(
+    os.environ.get(
+        "LIVE_CHAPTERS", "00_start_here,03_threads_warps_blocks,07_warps_and_fragments"
+    ).split(",")
+)
 START = 300_000  # ms until Python has begun in the page
 OUTPUTS = """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
     .filter(cell => cell.type === 'code').flatMap(cell => cell.outputs.toJSON())"""
