@@ -409,7 +409,7 @@ def book(extra: "list[str]") -> int:
     """Execute the notebooks into a site; a warning is an error."""
     out = ROOT / "book" / "_build" / "html"
     sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
-    live = live_parts() and not extra
+    live = call("-m", "book.live", "--fetch") == 0 and not extra
     os.environ["GEMMLAB_LIVE"] = "1" if live else ""  # whether pages have a button for it
     code = call(*sphinx, *extra, str(ROOT / "book"), str(out))
     if code == 0 and live:
@@ -417,16 +417,6 @@ def book(extra: "list[str]") -> int:
     if code == 0:
         print(out / "index.html")
     return code
-
-
-def live_parts() -> bool:
-    """Fetch what the live site is made of; where that is out of reach, a line says what is."""
-    try:
-        set_up("live")
-    except SetupError as error:
-        say(f"no live site, so the pages are still: {error}")
-        return False
-    return call("-m", "book.live", "--fetch") == 0
 
 
 def record(extra: "list[str]") -> int:

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import urllib.request
+import venv
 import zipfile
 from collections.abc import Iterable
 from email.parser import Parser
@@ -30,6 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "book" / "_build" / "live"
 PURE = ROOT / "book" / "pyodide.txt"  # packages of Python alone, with the hashes of files
+BUILDERS = ROOT / "requirements" / "live.txt"  # JupyterLite, which builds the site
 SECONDS = 20  # for the first byte of an answer
 
 PYODIDE = "314.0.3"
@@ -53,7 +55,8 @@ UNREACHED: list[OSError] = []  # why the distribution is not reached, once that 
 STARTED = ["ipykernel", "comm", "pyodide-kernel", "jedi", "ipython", "ipywidgets",
            "widgetsnbextension", "gemmlab"]  # fmt: skip
 OF_GEMMLAB = ["numpy", "matplotlib", "ipywidgets"]
-# jupyterlite-pyodide-kernel brings wheels of its own along.
+# JupyterLite's kernel, which brings wheels along, is in an environment of its own: JupyterLab loads
+# all extensions that it finds in the one where it runs.
 OF_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi"
 PLATFORM = ["--python-version", "3.14", "--implementation", "cp", "--abi", "cp314",
             "--platform", "pyemscripten_2026_0_wasm32", "--only-binary", ":all:"]  # fmt: skip
@@ -93,8 +96,8 @@ def from_npm() -> dict[str, bytes]:
         with urllib.request.urlopen(registry.rstrip("/") + "/" + NPM, timeout=SECONDS) as answer:
             packed = answer.read()
     except OSError as error:
-        told = f"neither {DISTRIBUTION} ({UNREACHED[0]}) nor {registry} is reached ({error})"
-        raise MissingError(told) from None
+        text = f"neither {DISTRIBUTION} ({UNREACHED[0]}) nor {registry} is reached ({error})"
+        raise MissingError(text) from None
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
         return {name: files.extractfile(f"package/{name}").read() for name in RUNTIME}
 
@@ -108,11 +111,7 @@ def from_bundle(folder: Path) -> zipfile.ZipFile:
 
 def download(folder: Path, *what: str) -> None:
     """Have pip download packages; MissingError with its last line where it cannot."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder), *what]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if "WARNING" not in line] or [""]
-        raise MissingError(f"pip cannot download {' '.join(what)}: {said[-1]}")
+    told([sys.executable, "-m", "pip", "download"], "--quiet", "--dest", str(folder), *what)
 
 
 # ------------------------------------------------------------------------------------- gathering
@@ -167,17 +166,38 @@ def pure() -> list[Path]:
         shutil.rmtree(there, ignore_errors=True)
         download(there, *PLATFORM, "--no-deps", "--require-hashes", "-r", str(PURE))
         there.rename(kept)
-    wheels = [*kept.glob("*.whl"), *(Path(sys.prefix) / OF_KERNEL).glob("*.whl")]
+    wheels = [*kept.glob("*.whl"), *(environment() / OF_KERNEL).glob("*.whl")]
     return [wheel for wheel in wheels if not wheel.name.startswith("widgetsnbextension-3")]
+
+
+def environment() -> Path:
+    """Return the environment that JupyterLite is installed in; it is made where there is none."""
+    folder = KEPT / f"env-{sha256(BUILDERS.read_bytes())[:16]}"
+    if not (folder / "whole").is_file():
+        venv.create(folder, clear=True, with_pip=True)
+        install = [python_of(folder), "-m", "pip", "install", "--quiet", "--no-deps"]
+        told(install, "--require-hashes", "-r", str(BUILDERS))
+        (folder / "whole").touch()
+    return folder
+
+
+def python_of(folder: Path) -> str:
+    """Return the Python of an environment."""
+    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def told(command: list[str], *what: str) -> None:
+    """Run a command; MissingError with the last line that it says where it fails."""
+    done = subprocess.run([*command, *what], capture_output=True, text=True)
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if "WARNING" not in line] or [""]
+        raise MissingError(f"{' '.join([*command[1:4], *what])}: {said[-1].strip()}")
 
 
 def gemmlab_wheel(folder: Path) -> Path:
     """Make gemmlab's own wheel of this tree."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
-               "--wheel-dir", str(folder), str(ROOT)]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise MissingError(f"gemmlab's own package cannot be made: {done.stderr.strip()[-200:]}")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    told(command, "--wheel-dir", str(folder), str(ROOT))
     return next(folder.glob("gemmlab-*.whl"))
 
 
@@ -272,10 +292,8 @@ def build(site: Path, contents: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     folders = {"--lite-dir": source, "--contents": contents, "--output-dir": target}
     named = [str(part) for folder in folders.items() for part in folder]
-    command = [sys.executable, "-m", "jupyterlite_core", "build", *named, "--no-sourcemaps"]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
-    if done.returncode:
-        raise MissingError(f"JupyterLite cannot build: {done.stderr.strip()[-400:]}")
+    command = [python_of(environment()), "-m", "jupyterlite_core", "build"]
+    told(command, *named, "--no-sourcemaps")
     return target
 
 
