@@ -409,7 +409,11 @@ def book(extra: "list[str]") -> int:
     """Execute the notebooks into a site; a warning is an error."""
     out = ROOT / "book" / "_build" / "html"
     sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
+    live = call("-m", "book.live", "--fetch") == 0 and not extra
+    os.environ["GEMMLAB_LIVE"] = "1" if live else ""  # whether pages have a button for it
     code = call(*sphinx, *extra, str(ROOT / "book"), str(out))
+    if code == 0 and live:
+        code = call("-m", "book.live", str(out))
     if code == 0:
         print(out / "index.html")
     return code

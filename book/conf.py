@@ -78,6 +78,22 @@ def join_formulas(_app: Sphinx, doctree: nodes.document) -> None:
             line[i + 1] = nodes.Text(after[end:])
 
 
+def offer_to_run(_app: Sphinx, page: str, _template: str, context: dict, _doctree: object) -> None:
+    """Put a button on each chapter that runs its notebook in the browser, beside the pages."""
+    if page.startswith("notebooks/") and os.environ.get("GEMMLAB_LIVE"):
+        name = page.removeprefix("notebooks/")
+        button = {
+            "type": "link",
+            "url": f"../lite/notebooks/index.html?path={name}.ipynb",
+            "text": "Run here",
+            "tooltip": "Run this chapter in this browser: Python comes along (30 MB), nothing is "
+            "installed, and what you write stays here",
+            "icon": "fas fa-play",
+            "label": "run-here",
+        }
+        context["header_buttons"].insert(0, button)
+
+
 def look_through(app: Sphinx, error: Exception | None) -> None:
     """Fail the build where a page fetches from elsewhere, or an explorer has no film."""
     if error:
@@ -92,6 +108,7 @@ def look_through(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", forget_widgets)
     app.connect("doctree-read", join_formulas)
+    app.connect("html-page-context", offer_to_run, priority=600)  # after the theme's own buttons
     app.connect("build-finished", look_through)
 
 

@@ -23,6 +23,7 @@ import ipywidgets as widgets
 from PIL import Image
 from traitlets import TraitError
 
+from book.outside import pages
 from gemmlab.explorers.shared.base import Explorer
 from gemmlab.explorers.shared.controls import Field
 from gemmlab.plots.shared.figures import DARK
@@ -180,7 +181,7 @@ def restore(before: dict[widgets.Widget, Any]) -> None:
 
 def missing(site: Path) -> Iterator[str]:
     """The pages below `site` in which a widget stands as text: it could not be filmed."""
-    for page in sorted(site.rglob("*.html")):
+    for page in pages(site, "*.html"):
         if re.search(r"\b[A-Z]\w*\(children=\(", page.read_text("utf-8")):
             yield page.relative_to(site).as_posix()
 

@@ -46,12 +46,17 @@ class Page(HTMLParser):
         self._inside = ""
 
 
+def pages(site: Path, kind: str) -> list[Path]:
+    """The files of a kind below `site`, without the live site, which a browser's test looks at."""
+    return [path for path in sorted(site.rglob(kind)) if path.relative_to(site).parts[0] != "lite"]
+
+
 def requests(site: Path) -> Iterator[tuple[str, str]]:
     """Every page or style sheet below `site` that fetches from elsewhere, and the address."""
-    for path in sorted(site.rglob("*.html")):
+    for path in pages(site, "*.html"):
         page = Page()
         page.feed(path.read_text("utf-8"))
         yield from ((path.relative_to(site).as_posix(), address) for address in page.found)
-    for path in sorted(site.rglob("*.css")):
+    for path in pages(site, "*.css"):
         text = path.read_text("utf-8", "replace")
         yield from ((path.relative_to(site).as_posix(), found) for found in CSS.findall(text))

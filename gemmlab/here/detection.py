@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,8 +102,14 @@ class Rate(NamedTuple):
     source: str
 
 
+# Python in the page of a browser starts no threads.
+THREADS = sys.platform != "emscripten"
+
+
 def cores() -> int:
     """Processors that this process may use (hardware threads count, where there are any)."""
+    if not THREADS:
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -158,10 +164,12 @@ def flop_rate(dtype: str = "float32") -> Rate:
     return Rate(rate, f"measured here: {how}, {cores()} cores")
 
 
-def _matmul_rate(dtype: str, n: int = 1024) -> Rate:
-    a = np.random.default_rng(0).standard_normal((n, n)).astype(dtype)
-    product = np.empty_like(a)
-    seconds = _best_seconds(lambda: np.matmul(a, a, out=product))
+def _matmul_rate(dtype: str) -> Rate:
+    n, seconds = 64, 0.0
+    while n < 1024 and seconds < 0.01:  # as large as is quick: NumPy has no BLAS in a browser
+        n *= 2
+        a = np.random.default_rng(0).standard_normal((n, n)).astype(dtype)
+        seconds = _best_seconds(partial(np.matmul, a, a, out=np.empty_like(a)))
     how = f"NumPy matrix product, n = {n}, since Numba is not usable; the peak is higher"
     return Rate(2 * n**3 / seconds, f"measured here: {how}")
 
@@ -226,8 +234,9 @@ def bandwidth() -> Rate:
     a, b = np.full(n, 1.0), np.full(n, 2.0)
     parts = list(zip(np.split(a, cores()), np.split(b, cores()), strict=True))
     with ThreadPoolExecutor(cores()) as pool:
-        read = _best_seconds(lambda: list(pool.map(lambda p: p[0].max(), parts)))
-        add = _best_seconds(lambda: list(pool.map(lambda p: np.add(*p, out=p[1]), parts)))
+        on_each = pool.map if cores() > 1 else map
+        read = _best_seconds(lambda: list(on_each(lambda p: p[0].max(), parts)))
+        add = _best_seconds(lambda: list(on_each(lambda p: np.add(*p, out=p[1]), parts)))
     how, rate = max(
         ("reading (max)", a.nbytes / read),
         ("adding in place (2 reads, 1 write)", 3 * a.nbytes / add),

@@ -158,7 +158,9 @@ def bars(ax: Axes, values: Mapping[str, float], unit: str) -> BarContainer:
     if not values or min(values.values()) < 0:
         raise ValueError(f"values={dict(values)!r}; use at least one, and none below 0")
     style.prepare(ax)
-    drawn = ax.barh(list(range(len(values))), list(values.values()), BAR_HEIGHT, color=style.SKY)
+    drawn = ax.barh(
+        list(range(len(values))), list(map(float, values.values())), BAR_HEIGHT, color=style.SKY
+    )
     texts = [style.si(value, unit) for value in values.values()]
     ax.bar_label(drawn, texts, padding=5, fontsize=style.LABEL, color=style.INK)
     ax.set_yticks(range(len(values)), list(values))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +12,6 @@ from tests.browser.lab_server import ROOT
 
 pytestmark = pytest.mark.browser
 
-SITE = ROOT / "book" / "_build" / "html"
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 # One page of each type.
 TYPES = {
@@ -30,23 +26,6 @@ TYPES = {
     "search": "search.html?q=warp",
 }
 WINDOWS = {"wide": {"width": 1366, "height": 900}, "narrow": {"width": 390, "height": 844}}
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_) -> None:
-        """Say nothing of each request."""
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[str]:
-    """The address of the built site, served from this machine."""
-    if not (SITE / "index.html").is_file():
-        pytest.skip("the site is not built: python3 run.py book")
-    handler = functools.partial(Quiet, directory=SITE)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ not move is copied, and one filter of PNG suits figures.
 Source: W3C, Portable Network Graphics (PNG) Specification, 3rd edition.
 """
 
+import asyncio
 import html
 import re
 import struct
@@ -28,6 +29,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from gemmlab import plots
+from gemmlab.here.detection import THREADS
 from gemmlab.plots.shared.figures import DARK, DENSITY, DPI, PAPER
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -211,7 +213,7 @@ class Still:
 
     def __init__(self, explorer: "Explorer") -> None:
         self.explorer = explorer
-        self._timer: threading.Timer | None = None
+        self._timer: threading.Timer | asyncio.TimerHandle | None = None
         self._placed = False
 
     def place(self) -> None:
@@ -225,9 +227,12 @@ class Still:
         if self._placed:
             if self._timer:
                 self._timer.cancel()
-            self._timer = threading.Timer(REST, self._renew)
-            self._timer.daemon = True
-            self._timer.start()
+            if THREADS:
+                self._timer = threading.Timer(REST, self._renew)
+                self._timer.daemon = True
+                self._timer.start()
+            else:
+                self._timer = asyncio.get_event_loop().call_later(REST, self._renew)
 
     @property
     def _name(self) -> dict[str, str]:

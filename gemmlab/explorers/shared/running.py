@@ -16,7 +16,7 @@ from IPython import get_ipython
 from gemmlab import Device, Gemm, Tiling
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.explorers.shared.base import Explorer, Picture, row
-from gemmlab.here.detection import detect, host
+from gemmlab.here.detection import THREADS, detect, host
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.backends.stopping import limited, raise_in, swallow
@@ -62,7 +62,11 @@ class Job:
         self._watcher = threading.Thread(target=self._watch, name="gemmlab-watch", daemon=True)
 
     def start(self) -> Self:
-        """Begin; returns at once."""
+        """Begin; returns at once, or in the page of a browser, which has no threads, at the end."""
+        if not THREADS:
+            self._run()
+            self._done(*self._outcome)
+            return self
         self.all.add(self)
         self._watcher.start()
         return self
@@ -71,11 +75,13 @@ class Job:
         """Raise `Stopped` in the work at its next step; nothing happens if it has ended."""
         with self._lock:
             self._stop_asked = True
-            if self._stoppable:
+            if self._stoppable and THREADS:
                 raise_in(self._worker.ident, Stopped)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until `done` has returned; False if that took longer than `seconds`."""
+        if not THREADS:
+            return True
         self._watcher.join(seconds)
         return not self._watcher.is_alive()
 

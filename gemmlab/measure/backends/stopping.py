@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gemmlab.here.detection import THREADS
+
 # For each second of the processor, so many by the clock on the wall, which stop code that waits.
 WAITING = 30
 
@@ -43,8 +45,12 @@ def swallow(exception: type[BaseException]) -> None:
 def limited(seconds: float, what: str) -> Iterator[None]:
     """Stop what this thread runs inside when this process has used its seconds: TimeoutError.
 
-    A step that runs outside Python, such as a sum over a huge range, ends first.
+    A step that runs outside Python, such as a sum over a huge range, ends first. In the page of a
+    browser nothing could stop it: there the reader does, who restarts Python or closes the page.
     """
+    if not THREADS:
+        yield
+        return
     thread, left = threading.get_ident(), threading.Event()
     lock, struck, wall = threading.Lock(), "", WAITING * seconds
     used, end = time.process_time() + seconds, time.monotonic() + wall

@@ -8,7 +8,6 @@ fiber that waits keeps its Python thread, and the next one runs in a new one: on
 at any time.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import numpy as np
 
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins import instructions, under_way, warps
+from gemmlab.simt.machine import carriers
 from gemmlab.simt.machine.calls import Frame
 from gemmlab.simt.machine.loops import LANES, Grain, Spin, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Control, Machine, count_lanes
@@ -42,7 +42,7 @@ class Fiber:
     kernel: Callable[[], None]
     at: Control | None = None
     wait: Any = None
-    baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    baton: Any = field(default_factory=carriers.turn)
 
 
 @dataclass(eq=False)
@@ -152,8 +152,8 @@ class Fibers:
         self.patient: deque[Fiber] = deque()
         self.meetings: dict[tuple, Meeting] = {}
         self.now: Fiber | None = None
-        self.threads: list[threading.Thread] = []
-        self.over = threading.Semaphore(0)
+        self.threads: list[Any] = []
+        self.over = carriers.turn()
         self.failure: BaseException | None = None
 
     def run(self) -> None:
@@ -221,7 +221,7 @@ class Fibers:
         fiber.wait = fiber.at = None
 
     def _begin_thread(self, fiber: Fiber) -> None:
-        thread = threading.Thread(target=self._work, args=(fiber,), daemon=True)
+        thread = carriers.carrier(self._work, fiber)
         try:
             thread.start()
         except RuntimeError:

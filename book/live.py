@@ -1,0 +1,321 @@
+"""The live site: the course in a browser tab, with nothing to install.
+
+    python -m book.live SITE [--contents FOLDER]
+
+JupyterLite serves the notebooks of the course from the folder SITE/lite, and Pyodide, which is
+Python compiled to WebAssembly, runs them in the reader's browser. Its parts come from Pyodide's
+own distribution (the network), or, where only registries of packages are reached, from npm and
+PyPI; each file has the hash that is pinned here or that the pinned lock file has. What was fetched
+is kept in book/_build/live. Nothing of it is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.request
+import venv
+import zipfile
+from collections.abc import Iterable
+from email.parser import Parser
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "book" / "_build" / "live"
+PURE = ROOT / "book" / "pyodide.txt"  # packages of Python alone, with the hashes of files
+BUILDERS = ROOT / "requirements" / "live.txt"  # JupyterLite, which builds the site
+SECONDS = 20  # for the first byte of an answer
+
+PYODIDE = "314.0.3"
+# Source: the package `pyodide` of npm, version `PYODIDE`.
+RUNTIME = {
+    "pyodide.mjs": "5cfc46f5dcbaf2a16f26e2363f441873eb424762609cc03db00d6a2ace4d00e5",
+    "pyodide.asm.mjs": "1a9775427ef6e8abaa7db88ece0515422d1886915ae5c9093776410c865dfd8d",
+    "pyodide.asm.wasm": "e7f8fac36f8bf11085309cbc5c829b3ec3057c18bf1d73b05a6741612d63cdbf",
+    "python_stdlib.zip": "444c770dfd75a32097fc0a7d5c1413fd3140601f49c3a1f2e9af0376fcd124b4",
+    "pyodide-lock.json": "c963d22858f6bcb8f41586a2142f03905ab370c88ea22a86a2736e95fac2a8f3",
+}
+LOCK = "pyodide-lock.json"
+COMPILED = "numpy", "matplotlib", "micropip"  # and what they depend on, as the lock file says
+DISTRIBUTION = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE}/full/"
+NPM = f"pyodide/-/pyodide-{PYODIDE}.tgz"  # at a registry of npm: the runtime
+# A package of PyPI that brings Pyodide's own wheels of NumPy and matplotlib along.
+BUNDLE, INSIDE = "open-webui==0.12.4", "open_webui/frontend/pyodide/"
+
+UNREACHED: list[OSError] = []  # why the distribution is not reached, once that is known
+
+STARTED = ["ipykernel", "comm", "pyodide-kernel", "jedi", "ipython", "ipywidgets",
+           "widgetsnbextension", "gemmlab"]  # fmt: skip
+OF_GEMMLAB = ["numpy", "matplotlib", "ipywidgets"]
+# JupyterLite's kernel, which brings wheels along, is in an environment of its own: JupyterLab loads
+# all extensions that it finds in the one where it runs.
+OF_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi"
+PLATFORM = ["--python-version", "3.14", "--implementation", "cp", "--abi", "cp314",
+            "--platform", "pyemscripten_2026_0_wasm32", "--only-binary", ":all:"]  # fmt: skip
+
+
+class MissingError(Exception):
+    """A part of the live site cannot be had here; the message says which, in one line."""
+
+
+def sha256(data: bytes) -> str:
+    """Return a hash in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+# ------------------------------------------------------------------------------ where parts are
+
+
+def distributed(name: str) -> bytes | None:
+    """Return a file of Pyodide's distribution; None where the network does not reach it.
+
+    What was not reached once is not asked again: each question may take `SECONDS`.
+    """
+    if UNREACHED:
+        return None
+    try:
+        with urllib.request.urlopen(DISTRIBUTION + name, timeout=SECONDS) as answer:
+            return answer.read()
+    except OSError as error:
+        UNREACHED.append(error)
+        return None
+
+
+def from_npm() -> dict[str, bytes]:
+    """Return the files of npm's package; MissingError where no registry of npm is reached."""
+    registry = os.environ.get("npm_config_registry", "https://registry.npmjs.org/")  # noqa: SIM112
+    try:
+        with urllib.request.urlopen(registry.rstrip("/") + "/" + NPM, timeout=SECONDS) as answer:
+            packed = answer.read()
+    except OSError as error:
+        text = f"neither {DISTRIBUTION} ({UNREACHED[0]}) nor {registry} is reached ({error})"
+        raise MissingError(text) from None
+    with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+        return {name: files.extractfile(f"package/{name}").read() for name in RUNTIME}
+
+
+def from_bundle(folder: Path) -> zipfile.ZipFile:
+    """Return the wheel that brings Pyodide's own; MissingError where pip does not find it."""
+    if not list(folder.glob("open_webui-*.whl")):
+        download(folder, BUNDLE, "--no-deps")
+    return zipfile.ZipFile(next(folder.glob("open_webui-*.whl")))
+
+
+def download(folder: Path, *what: str) -> None:
+    """Have pip download packages; MissingError with its last line where it cannot."""
+    told([sys.executable, "-m", "pip", "download"], "--quiet", "--dest", str(folder), *what)
+
+
+# ------------------------------------------------------------------------------------- gathering
+
+
+def runtime(folder: Path) -> dict:
+    """Bring Pyodide's own files into a folder; its lock file, as it is distributed."""
+    wrong = [name for name in RUNTIME if not _is(folder / name, RUNTIME[name])]
+    if wrong:
+        found = {name: distributed(name) for name in wrong}
+        if None in found.values():
+            found = from_npm()
+        for name in wrong:
+            _keep(folder / name, found[name], RUNTIME[name])
+    return json.loads((folder / LOCK).read_text("utf-8"))["packages"]
+
+
+def compiled(folder: Path, official: dict) -> dict[str, dict]:
+    """Bring the compiled packages into a folder; their entries of the lock file, by name."""
+    entries = {name: official[name] for name in closure(COMPILED, official)}
+    for entry in entries.values():
+        file = folder / Path(entry["file_name"]).name
+        if not _is(file, entry["sha256"]):
+            data = distributed(file.name)
+            if data is None:
+                with from_bundle(KEPT) as bundle:
+                    data = bundle.read(INSIDE + file.name)
+            _keep(file, data, entry["sha256"])
+    return {n: e | {"file_name": Path(e["file_name"]).name} for n, e in entries.items()}
+
+
+def closure(names: Iterable[str], official: dict) -> list[str]:
+    """Return packages and all that they depend on, sorted.
+
+    >>> closure(["b"], {"a": {"depends": []}, "b": {"depends": ["a"]}, "c": {"depends": []}})
+    ['a', 'b']
+    """
+    found, left = set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += official[name]["depends"]
+    return sorted(found)
+
+
+def pure() -> list[Path]:
+    """Return the wheels of Python alone: from PyPI, and those that JupyterLite's kernel brings."""
+    kept = KEPT / f"pure-{sha256(PURE.read_bytes())[:16]}"
+    if not kept.is_dir():
+        there = kept.with_name("pure")
+        shutil.rmtree(there, ignore_errors=True)
+        download(there, *PLATFORM, "--no-deps", "--require-hashes", "-r", str(PURE))
+        there.rename(kept)
+    wheels = [*kept.glob("*.whl"), *(environment() / OF_KERNEL).glob("*.whl")]
+    return [wheel for wheel in wheels if not wheel.name.startswith("widgetsnbextension-3")]
+
+
+def environment() -> Path:
+    """Return the environment that JupyterLite is installed in; it is made where there is none."""
+    folder = KEPT / f"env-{sha256(BUILDERS.read_bytes())[:16]}"
+    if not (folder / "whole").is_file():
+        venv.create(folder, clear=True, with_pip=True)
+        install = [python_of(folder), "-m", "pip", "install", "--quiet", "--no-deps"]
+        told(install, "--require-hashes", "-r", str(BUILDERS))
+        (folder / "whole").touch()
+    return folder
+
+
+def python_of(folder: Path) -> str:
+    """Return the Python of an environment."""
+    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def told(command: list[str], *what: str) -> None:
+    """Run a command; MissingError with the last line that it says where it fails."""
+    done = subprocess.run([*command, *what], capture_output=True, text=True)
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if "WARNING" not in line] or [""]
+        raise MissingError(f"{' '.join([*command[1:4], *what])}: {said[-1].strip()}")
+
+
+def gemmlab_wheel(folder: Path) -> Path:
+    """Make gemmlab's own wheel of this tree."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    told(command, "--wheel-dir", str(folder), str(ROOT))
+    return next(folder.glob("gemmlab-*.whl"))
+
+
+def entries(wheels: list[Path], known: Iterable[str]) -> dict[str, dict]:
+    """Return the entries of a lock file for wheels, as Pyodide reads it, beside known packages."""
+    names = {normal(wheel.name.split("-")[0]) for wheel in wheels} | set(known)
+    made = {}
+    for wheel in wheels:
+        name, version = normal(wheel.name.split("-")[0]), wheel.name.split("-")[1]
+        with zipfile.ZipFile(wheel) as files:
+            inside = files.namelist()
+            described = next(file for file in inside if file.endswith(".dist-info/METADATA"))
+            needed = (
+                Parser().parsestr(files.read(described).decode()).get_all("Requires-Dist") or []
+            )
+        own = (file for file in inside if ".dist-info" not in file and ".data/" not in file)
+        depends = {normal(re.match(r"[\w.-]+", n)[0]) for n in needed if "extra ==" not in n}
+        depends |= set(OF_GEMMLAB) if name == "gemmlab" else set()
+        made[name] = {
+            "name": name,
+            "version": version,
+            "file_name": wheel.name,
+            "install_dir": "site",
+            "sha256": sha256(wheel.read_bytes()),
+            "package_type": "package",
+            "imports": sorted({file.split("/")[0].removesuffix(".py") for file in own}),
+            "depends": sorted((depends & names) - {name}),
+            "unvendored_tests": False,
+            "shared_library": False,
+        }
+    return made
+
+
+def normal(name: str) -> str:
+    """Return a package's name in its one form.
+
+    >>> normal("ipython_pygments.lexers")
+    'ipython-pygments-lexers'
+    """
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _is(file: Path, expected: str) -> bool:
+    return file.is_file() and sha256(file.read_bytes()) == expected
+
+
+def _keep(file: Path, data: bytes, expected: str) -> None:
+    """Write a file that has the hash that is expected; MissingError where it has another."""
+    if sha256(data) != expected:
+        raise MissingError(f"{file.name} has another hash than is pinned: {sha256(data)}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+
+
+# -------------------------------------------------------------------------------------- building
+
+
+def fetch() -> tuple[dict[str, dict], list[Path]]:
+    """Bring all parts here that are fetched: Pyodide with its packages, and those of Python."""
+    kept = KEPT / f"pyodide-{PYODIDE}"
+    return compiled(kept, runtime(kept)), pure()
+
+
+def gather(source: Path) -> None:
+    """Lay out what JupyterLite builds from: Pyodide with its packages, and how it is started."""
+    packages, wheels = fetch()
+    folder = source / "static" / "pyodide"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(KEPT / f"pyodide-{PYODIDE}", folder)
+    for wheel in wheels:
+        shutil.copy(wheel, folder)
+    wheels = [folder / wheel.name for wheel in wheels] + [gemmlab_wheel(folder)]
+    info = json.loads((folder / LOCK).read_text("utf-8"))["info"]
+    packages |= entries(wheels, packages)
+    lock = {"info": info, "packages": packages}
+    (folder / LOCK).write_text(json.dumps(lock), "utf-8")
+    kernel = {
+        "pyodideUrl": "./static/pyodide/pyodide.mjs",
+        "disablePyPIFallback": True,  # nothing is fetched from elsewhere
+        "loadPyodideOptions": {"packages": STARTED},
+    }
+    settings = {"@jupyterlite/pyodide-kernel-extension:kernel": kernel}
+    data = {"appName": "gemmlab", "exposeAppInBrowser": True, "litePluginSettings": settings}
+    told = {"jupyter-lite-schema-version": 0, "jupyter-config-data": data}
+    (source / "jupyter-lite.json").write_text(json.dumps(told), "utf-8")
+
+
+def build(site: Path, contents: Path) -> Path:
+    """Build the live site into SITE/lite."""
+    source, target = KEPT / "source", site / "lite"
+    gather(source)
+    shutil.rmtree(target, ignore_errors=True)
+    folders = {"--lite-dir": source, "--contents": contents, "--output-dir": target}
+    named = [str(part) for folder in folders.items() for part in folder]
+    command = [python_of(environment()), "-m", "jupyterlite_core", "build"]
+    told(command, *named, "--no-sourcemaps")
+    return target
+
+
+def main() -> int:
+    """Build the live site beside the pages; one line says where it is, or what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("site", type=Path, nargs="?", help="folder of the pages")
+    parser.add_argument("--contents", type=Path, default=ROOT / "notebooks")
+    parser.add_argument("--fetch", action="store_true", help="only bring the parts here")
+    given = parser.parse_args()
+    if given.fetch == (given.site is not None):
+        parser.error("give SITE, or --fetch")
+    try:
+        if given.fetch:
+            fetch()
+        else:
+            print(build(given.site.resolve(), given.contents.resolve()) / "index.html")
+    except MissingError as error:
+        print(f"no live site: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

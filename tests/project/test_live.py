@@ -1,0 +1,61 @@
+"""Where the live site's parts come from, and what is said where one cannot be had."""
+
+import json
+import urllib.request
+import zipfile
+
+import pytest
+
+from book import live
+
+
+@pytest.fixture
+def nothing_reached(monkeypatch):
+    """No network; how often it was asked."""
+    asked = []
+
+    def refuse(url, timeout):
+        asked.append(url)
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(live, "UNREACHED", [])
+    return asked
+
+
+def test_without_a_network_one_line_says_what_is_missing(nothing_reached, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["live", "--fetch"])
+    monkeypatch.setattr(live, "KEPT", live.ROOT / "nowhere")
+    assert live.main() == 1
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert told[0].startswith("no live site: neither https://cdn.jsdelivr.net/")
+    assert len(nothing_reached) == 2  # the distribution once, and a registry of npm
+
+
+def test_a_file_with_another_hash_is_refused_and_not_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(live, "distributed", lambda name: b"something else")
+    with pytest.raises(live.MissingError, match="another hash than is pinned"):
+        live.runtime(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wheels_become_entries_of_a_lock_file(tmp_path):
+    wheel = tmp_path / "Some_Thing-1.2-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as files:
+        files.writestr("some_thing/__init__.py", "")
+        files.writestr("other.py", "")
+        needs = ("numpy>=2", "absent", "ipython; extra == 'test'")
+        text = "".join(f"Requires-Dist: {need}\n" for need in needs)
+        files.writestr("some_thing-1.2.dist-info/METADATA", f"Name: Some_Thing\n{text}")
+    made = live.entries([wheel], ["numpy", "ipython"])
+    assert made["some-thing"]["imports"] == ["other", "some_thing"]
+    assert made["some-thing"]["depends"] == ["numpy"]
+    assert made["some-thing"]["sha256"] == live.sha256(wheel.read_bytes())
+    assert json.dumps(made)
+
+
+def test_each_pure_package_is_pinned_by_a_hash():
+    lines = live.PURE.read_text("utf-8").splitlines()[1:]
+    assert all("==" in line for line in lines[::2])
+    assert all("--hash=sha256:" in line for line in lines[1::2])
