@@ -19,8 +19,9 @@ except ImportError:
         """Leave the function as it is."""
         return function
 
-    kept = compiled
+    kept, COMPILED = compiled, False
 else:
+    COMPILED = True
     # No array is made or freed in the loop. To count references to them all the same takes 30 times
     # as long as the loop itself.
     # Other threads go on meanwhile: a widget's.
