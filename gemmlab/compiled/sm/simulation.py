@@ -266,6 +266,6 @@ def _flow(blocks: Sequence[Block]) -> Flow:
                 *("mbarriers", "amounts"),
             )
         ),
-        starts=np.array([[ends[id(s)] - len(s) for s in block] for block in blocks]),
-        ends=np.array([[ends[id(s)] for s in block] for block in blocks]),
+        starts=np.array([[ends[id(s)] - len(s) for s in block] for block in blocks], np.int64),
+        ends=np.array([[ends[id(s)] for s in block] for block in blocks], np.int64),
     )
