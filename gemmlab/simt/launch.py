@@ -173,9 +173,28 @@ def simulate(
     launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu)
     _check(launch)
 
+    global _last
     source = program[function].source if function in program else read_source(function)
     asked = Asked(on_hazard, l2, trace, shares)
-    return _simulated(Kernel(function, source, program), args, launch, asked)
+    _last = _simulated(Kernel(function, source, program), args, launch, asked)
+    return _last
+
+
+_last: Report | None = None
+
+
+def last_report() -> Report:
+    """Return the report of the last launch that this process has simulated to its end.
+
+    A launch `kernel[grid, block](x)` returns nothing, as Numba's does: this is what it did.
+    RuntimeError before the first one, and where all launches ran on a GPU.
+    """
+    if _last is None:
+        raise RuntimeError(
+            "no launch was simulated in this process; kernel[grid, block](x) is, where `cuda` is "
+            "gemmlab.simt.cuda, and gemmlab.simulate(kernel, grid, block, x) anywhere"
+        )
+    return _last
 
 
 def freeze(function: Callable, program: Program) -> None:

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
-from gemmlab import device
-from gemmlab.simt import HazardError, cuda
+from gemmlab import device, last_report, simulate
+from gemmlab.simt import HazardError, cuda, launch
 from gemmlab.simt.cuda import types
 from gemmlab.simt.cuda.arrays import DeviceArray
 from gemmlab.simt.cuda.devices import SimulatedTimeWarning
@@ -376,3 +376,13 @@ def test_numba_compiles_what_is_written_with_the_stand_in():
     assert re.search(r"bar\.sync|barrier\.sync", text)
     assert re.search(r"atom\.global|red\.global", text)
     assert "shfl.sync.bfly" in text
+
+
+def test_a_launch_returns_nothing_and_its_report_is_the_last_one(monkeypatch):
+    monkeypatch.setattr(launch, "_last", None)
+    with pytest.raises(RuntimeError, match="no launch was simulated"):
+        last_report()
+    assert double[1, 4](np.ones(4)) is None
+    assert last_report().source.tree.name == "double"
+    report = simulate(double, 2, 4, np.ones(8))
+    assert last_report() is report

@@ -72,7 +72,7 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _watchers.remove(watcher)
 
 
-def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
+def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> None:
     """Simulate a launch; HazardError at its first hazard, unless somebody watches."""
     __tracebackhide__ = True  # as in `told_at_the_kernel`
     for watcher in _watchers:
@@ -93,7 +93,6 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
         raise
     for watcher in _watchers:
         watcher.after(Launched(report, time.perf_counter() - start))
-    return report
 
 
 FORALL_THREADS = 256  # of a block where the caller leaves the choice
@@ -169,7 +168,10 @@ class SimulatedKernel(Compilable):
     nopython_signatures = signatures
 
     def __getitem__(self, launch: tuple) -> Callable:
-        """kernel[grid, block, stream, shared_bytes], to be called with the arguments."""
+        """kernel[grid, block, stream, shared_bytes], to be called with the arguments.
+
+        As of Numba's, the call returns nothing; `gemmlab.last_report()` says what it did.
+        """
         if not isinstance(launch, tuple) or not 2 <= len(launch) <= 4:
             raise TypeError(
                 f"{self.__name__}[{launch!r}] does not say how to launch; use [grid, block], or "
@@ -187,16 +189,15 @@ class SimulatedKernel(Compilable):
         for name, sizes in (("griddim", griddim), ("blockdim", blockdim)):
             _check_sizes(name, sizes)
 
-        def run(*args: object) -> Report:
+        def run(*args: object) -> None:
             __tracebackhide__ = True  # as in `told_at_the_kernel`
             after: list[Callable[[], None]] = []
             values = self._arguments(args, after)
-            report = launched(self, griddim, blockdim, values, sharedmem)
+            launched(self, griddim, blockdim, values, sharedmem)
             for give_back in after:
                 give_back()
             types = tuple(map(type_of, values))
             self.overloads.setdefault(types, Compiled(self, types, "C"))
-            return report
 
         return run
 
