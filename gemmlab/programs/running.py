@@ -239,11 +239,13 @@ OPTIONS = "fastmath", "launch_bounds", "max_registers"
 class LaunchForecast:
     """The predicted time of one launch.
 
+    place : the file and the line where the kernel is defined
     seconds : None where there is none [s]
     text : what it waits for, or why there is no time
     """
 
     kernel: str
+    place: str
     grid: Dim
     block: Dim
     seconds: float | None
@@ -275,16 +277,23 @@ def _forecast(call: Call, device: str) -> LaunchForecast:
 
     chosen = call.kernel.targetoptions
     options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
-    name, grid, block = call.kernel.__name__, dim(call.grid), dim(call.block)
+    code = call.kernel.py_func.__code__
+    named = call.kernel.__name__, place(code.co_filename, code.co_firstlineno)
+    kind = *named, dim(call.grid), dim(call.block)
     try:
         with stopping.limited(SECONDS, "the prediction"):
             found = predict_time(
-                call.kernel, grid, block, *call.arguments,
+                call.kernel, *kind[2:], *call.arguments,
                 device=device, shared_bytes=call.shared_bytes, **options,
             )  # fmt: skip
     except Exception as error:
-        return LaunchForecast(name, grid, block, None, " ".join(trial.told(error).split()))
-    return LaunchForecast(name, grid, block, found.seconds, sentence(found))
+        return LaunchForecast(*kind, None, " ".join(trial.told(error).split()))
+    return LaunchForecast(*kind, found.seconds, sentence(found))
+
+
+def place(file: str, line: int) -> str:
+    """Return a line of a file as tables have room for it: without the folders."""
+    return f"{Path(file).name}:{line}"
 
 
 @dataclass
@@ -301,6 +310,10 @@ class Row:
     @property
     def kernel(self) -> str:
         return self.report.source.tree.name
+
+    @property
+    def place(self) -> str:
+        return place(self.report.source.file, self.report.source.first_line)
 
 
 @dataclass

@@ -57,11 +57,14 @@ def test_launches_of_a_program_are_predicted(program):  # noqa: F811
     assert answer.returncode == 0, answer.stderr
     heading, double, walks, mixed = answer.stderr.split("\n\n")[2].splitlines()
     assert heading == "One launch on an NVIDIA H200 SXM, predicted from its compiled code:"
-    assert double.startswith("  double, grid 2, block 64: ")
+    assert double.startswith("  double (program.py:9), grid 2, block 64: ")
     assert "µs. " in double
     assert "of the issue slots issue an instruction" in double
-    assert "walks, grid 1, block 128: " in walks
-    assert "mixed, grid 1, block 1: nothing. Numba cannot compile it for the GPU: " in mixed
+    assert "walks (program.py:15), grid 1, block 128: " in walks
+    assert (
+        "mixed (program.py:23), grid 1, block 1: nothing. Numba cannot compile it for the GPU: "
+        in mixed
+    )
 
 
 @pytest.mark.ptxas
@@ -75,7 +78,7 @@ def test_a_prediction_is_data_and_a_paragraph(program):  # noqa: F811
     ]
     assert all(1e-7 < p["seconds"] < 1e-4 for p in told["predicted"])
     page = simulate("--device=h200", "--format=html", program(RIGHT)).stderr
-    assert "<p>double, grid 2, block 64: " in page
+    assert "<p>double (program.py:6), grid 2, block 64: " in page
 
 
 def test_without_a_device_nothing_is_kept_or_said(program):  # noqa: F811
@@ -141,9 +144,12 @@ def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
     monkeypatch.setattr(time, "predict_time", refuse)
     [found] = running.forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
     expected = f"{type(error).__name__}: {error}"
-    assert found == LaunchForecast("counts_down", (1, 1, 1), (32, 1, 1), None, expected)
+    place = f"test_forecasts.py:{counts_down.py_func.__code__.co_firstlineno}"
+    kind = "counts_down", place, (1, 1, 1), (32, 1, 1)
+    assert found == LaunchForecast(*kind, None, expected)
     outcome = SimpleNamespace(device="h200", predicted=[found])
-    assert formats.predictions(outcome)[1] == f"counts_down, grid 1, block 32: nothing. {expected}"
+    told = f"counts_down ({place}), grid 1, block 32: nothing. {expected}"
+    assert formats.predictions(outcome)[1] == told
 
 
 def test_options_that_change_the_code_are_handed_on(monkeypatch):
