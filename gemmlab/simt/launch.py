@@ -170,7 +170,9 @@ def simulate(
     program, function = getattr(fn, "program", {}), _function(fn)
     gpu = None if device is None else device_called(device)
     sizes = _dim3("grid", grid), _dim3("block", block)
-    launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu)
+    options = getattr(fn, "targetoptions", {})
+    said = (bool(options.get(name)) for name in ("debug", "fastmath"))
+    launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu, *said)
     _check(launch)
 
     global _last

@@ -308,8 +308,8 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
     """Mark a kernel, or with `device` a function that kernels call.
 
     In the place of the function may be a signature, as in `jit("void(float32[:])")`, or a list of
-    them: numbers are then converted to its types, and other arrays refused, as by Numba. Options
-    on how to compile change nothing here.
+    them: numbers are then converted to its types, and other arrays refused, as by Numba. With
+    debug=True a division by 0 raises, as there; other options on how to compile change nothing.
 
     Raises TypeError for an option that is none, NotImplementedError for code of another language.
     """

@@ -77,7 +77,7 @@ class Machine:
         self.waits = Waits(*self.lanes.shape)
         self.findings = Findings(report, self.lanes, self.calls)
         self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
-        self.operations = Operations(self.tally, launch.contract)
+        self.operations = Operations(self.tally, launch)
         self.memory = Memory(self, global_arrays, self.operations.compare)
         self.copies = Copies()
         self.under_way: UnderWay | None = None
