@@ -37,6 +37,7 @@ from gemmlab.simt import Hazard, Report, cuda
 from gemmlab.simt.cuda import arrays, cudadrv, kernels, random, vector_types
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
 from gemmlab.simt.numbers import types
+from gemmlab.simt.report import coverage
 from gemmlab.simt.report.report import with_more
 
 
@@ -363,8 +364,17 @@ def _add(total: Report, report: Report) -> None:
     total.launch.update(report.launch)
     for hazard in report.hazards:
         total.add(hazard)
+    ends = _ends(total) & _ends(report)
     for note in report.notes:
         total.note(note)
+    # Launches that each store to a part of an array, one after the other, leave nothing.
+    kept = (n for n in total.notes if n.kind != coverage.KIND or n.line in ends)
+    total.notes = tuple(kept)
+
+
+def _ends(report: Report) -> set[int]:
+    """Return the lines whose stores end where the grid does."""
+    return {note.line for note in report.notes if note.kind == coverage.KIND}
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.memory.memory import check_shared
 from gemmlab.simt.numbers.lanes import Dim3, Launch
 from gemmlab.simt.races.memories import GlobalShadow
+from gemmlab.simt.report.coverage import note_unstored
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.trace import Shares, Trace
 from gemmlab.simt.syntax.rewrite import SOURCE, Program
@@ -273,6 +274,7 @@ def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Rep
     if cache:
         report.launch.update(cache.finish())
     for argument in arguments:
+        note_unstored(report, launch, argument)
         argument.copy_back()
     return report
 
