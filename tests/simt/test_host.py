@@ -245,6 +245,26 @@ def test_reduce_takes_any_size(n):
     assert total(x, size=n // 2) == x[: n // 2].sum()
 
 
+@pytest.mark.parametrize(
+    ("function", "kind", "told"),
+    [
+        (lambda a, b: a + b * b, np.float64, "f(f(a, b), c)"),
+        (lambda a, b: abs(a - b), np.int32, "f(a, f(b, c))"),
+        (lambda a, b: b, np.int32, "f(b, a)"),
+        (lambda a, b: a + b, np.float32, ""),
+        (lambda a, b: a * b, np.int32, ""),
+        (lambda a, b: a or b, np.bool_, ""),
+        (lambda a, b: a + b + 0 * cuda.threadIdx.x, np.float64, ""),
+    ],
+)
+def test_a_reduction_that_depends_on_the_order_is_noted(function, kind, told):
+    values = (np.random.default_rng(5).normal(size=300) * 100).astype(kind)
+    cuda.reduce(function)(cuda.to_device(values))
+    notes = [n.message for n in last_report().notes if n.kind == "order-of-reduction"]
+    assert len(notes) == bool(told)
+    assert told in "".join(notes)
+
+
 def test_reduce_by_functions_without_a_name_and_into_an_array():
     largest, product = cuda.reduce(lambda a, b: max(a, b)), cuda.reduce(lambda a, b: a * b)
     x = np.array([3.0, -7.0, 5.0])

@@ -19,6 +19,7 @@ from gemmlab.simt.cuda import arrays, devices
 from gemmlab.simt.cuda.overloads import Compilable, Compiled, Overloads
 from gemmlab.simt.cuda.signatures import Argument, converted, declared, evaluated, type_of
 from gemmlab.simt.launch import freeze, simulate
+from gemmlab.simt.races.hazards import Note
 from gemmlab.simt.report.report import Report
 
 __all__ = ["In", "InOut", "Out", "declare_device", "jit"]
@@ -91,6 +92,8 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
         for watcher in _watchers:
             watcher.failed()
         raise
+    for note in kernel.notes:
+        report.note(note)
     for watcher in _watchers:
         watcher.after(Launched(report, time.perf_counter() - start))
 
@@ -151,6 +154,7 @@ class SimulatedKernel(Compilable):
         functools.update_wrapper(self, py_func)
         self.py_func, self.targetoptions = py_func, options
         self.declared = signatures
+        self.notes: tuple[Note, ...] = ()  # for the reports of its launches, from who made it
         self.program: dict = {}  # the function and its device functions, rewritten when first met
         self.overloads = Overloads({s: Compiled(self, s) for s in signatures})
         self.specialized = len(signatures) == 1  # as Numba has it: others are not compared
