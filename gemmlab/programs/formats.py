@@ -182,7 +182,7 @@ def as_text(outcome: Outcome) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-WIDEST = 118  # characters of a table; what does not fit stands in another one below
+WIDEST = 130  # characters of a table; what does not fit stands in another one below
 
 
 def _text_table(columns: list[Column], rows: list[list[str]]) -> str:
@@ -201,7 +201,7 @@ def _text_table(columns: list[Column], rows: list[list[str]]) -> str:
             shown = [names]
         shown.append(group)
     return "\n\n".join(
-        "\n".join("  ".join(parts).rstrip() for parts in zip(*one, strict=True))
+        "\n".join("  ".join(parts).rstrip() for parts in zip(*one, strict=True)).lstrip("\n")
         for one in (*tables, shown)
     )
 

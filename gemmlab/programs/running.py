@@ -282,7 +282,7 @@ def _forecast(call: Call, device: str) -> LaunchForecast:
     named = call.kernel.__name__, place(code.co_filename, code.co_firstlineno)
     kind = *named, dim(call.grid), dim(call.block)
     try:
-        with stopping.limited(SECONDS, "the prediction"):
+        with stopping.limited(SECONDS, "the prediction"), generators():
             found = predict_time(
                 call.kernel, *kind[2:], *call.arguments,
                 device=device, shared_bytes=call.shared_bytes, **options,
@@ -290,6 +290,23 @@ def _forecast(call: Call, device: str) -> LaunchForecast:
     except Exception as error:
         return LaunchForecast(*kind, None, " ".join(trial.told(error).split()))
     return LaunchForecast(*kind, found.seconds, sentence(found))
+
+
+@contextmanager
+def generators() -> Iterator[None]:
+    """Let a kernel that says `cuda.random.` be compiled with the generators that it ran with.
+
+    Numba's own are for its CPU compiler, too, whose options not every version of both shares.
+    """
+    with numbas.own() as numba_cuda:
+        names, before = vars(numba_cuda), vars(numba_cuda).get("random")
+        names["random"] = random
+        try:
+            yield
+        finally:
+            names["random"] = before
+            if before is None:
+                del names["random"]
 
 
 def place(file: str, line: int) -> str:

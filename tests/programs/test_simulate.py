@@ -264,7 +264,7 @@ other(x)[1, 32](x)
 """
     text = formats.as_text(running.run(str(program(made))))
     _, first, second, *_ = text.split("\n\n")
-    assert max(map(len, text.splitlines())) <= 120
+    assert max(map(len, text.splitlines())) <= 130
     _, _, one, two = first.splitlines()
     assert one.split()[:2] == ["call", "program.py:6"]
     assert two.split()[:2] == ["call", "program.py:14"]

@@ -278,8 +278,10 @@ def sentence(forecast: Forecast) -> str:
         part = PARTS[forecast.bottleneck]
         return f"It waits mostly for {part}: an SM would be done after {alone:.0%} of that time."
     used = uses(forecast.result)
-    told = ", ".join(f"{share:.0%} {name}" for name, share in list(used.items())[:MOST])
-    does = f"{sum(used.values()):.0%} of the issue slots issue an instruction ({told})"
+    most = [(name, share) for name, share in list(used.items())[:MOST] if share >= 0.005]
+    told = ", ".join(f"{share:.0%} {name}" for name, share in most)
+    does = f"{sum(used.values()):.0%} of the issue slots issue an instruction"
+    does += f" ({told})" if told else ""
     for cause, share in waits(forecast.result).items():
         return f"{does}; the others wait mostly for {cause} ({share:.0%})."
     return f"{does}."

@@ -329,6 +329,8 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
     function = plain if hasattr(plain, "__code__") else None
     if device:
         given = {"device": True, **options}
+        if isinstance(options.get("inline"), bool):  # as Numba turns them into what it reads
+            given["inline"] = "always" if options["inline"] else "never"
         return _marked(function, lambda f: DeviceFunction(f, given))
     signatures = declared(func_or_sig) if function is None and func_or_sig is not None else []
     return _marked(function, lambda f: SimulatedKernel(f, options, signatures))
