@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab.device import device as load_device
@@ -158,6 +160,32 @@ def _told(found: Hazard | Note) -> str:
     return f"{first}{times}\n  {found.file}, line {found.line}: {found.code}"
 
 
+def reasons(outcome: Outcome) -> list[str]:
+    """Say of each kernel what may make it slow, line by line; once for all its launches."""
+    told: dict[str, dict[str, list[str]]] = {}
+    known = set()
+    for row in outcome.account.rows:
+        for one in row.report.why_slow():
+            if (kind := (_called(row), one.file, one.line, one.kind)) in known:
+                continue
+            known.add(kind)
+            elsewhere = f"{Path(one.file).name}, " * (one.file != row.report.source.file)
+            place = f"{elsewhere}line {one.line}: {one.code}" if one.line else "the launch"
+            of_kernel = told.setdefault(f"Why {_called(row)} may be slow:", {})
+            of_kernel.setdefault(place, []).append(f"{one.kind}: {one.text}")
+    blocks = []
+    for title, places in told.items():
+        lines = [title]
+        for place, texts in places.items():
+            lines += [f"  {place}", *(line for text in texts for line in _wrapped(text))]
+        blocks.append("\n".join(lines))
+    return blocks
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 110, initial_indent="    ", subsequent_indent="      ")
+
+
 def predictions(outcome: Outcome) -> list[str]:
     """Return a heading, and a line for each kind of launch; nothing where nothing was predicted."""
     if not outcome.predicted:
@@ -178,7 +206,7 @@ def predictions(outcome: Outcome) -> list[str]:
 def as_text(outcome: Outcome) -> str:
     """Return a table of launches, then hazards and notes."""
     parts = [headline(outcome), _text_table(*table(outcome)), *findings(outcome)]
-    parts += ["\n  ".join(predictions(outcome)), "\n".join(remarks(outcome))]
+    parts += [*reasons(outcome), "\n  ".join(predictions(outcome)), "\n".join(remarks(outcome))]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -271,6 +299,7 @@ def _row(row: Row) -> dict[str, Any]:
         "derived": report.derived,
         "hazards": [asdict(hazard) for hazard in report.hazards],
         "notes": [asdict(note) for note in report.notes],
+        "why_slow": [asdict(reason) for reason in report.why_slow()],
     }
 
 
@@ -304,6 +333,7 @@ def as_html(outcome: Outcome) -> str:
         _html_table(outcome),
         "".join(f"<p>{escape(line)}</p>" for line in predictions(outcome)),
         f"<h2>Hazards and notes</h2>{found}" if found else "",
+        "".join(f"<pre>{escape(text)}</pre>" for text in reasons(outcome)),
         f"<h2>Source, line by line</h2>{sources}" if sources else "",
         "".join(f"<p>{escape(remark)}</p>" for remark in remarks(outcome)),
     ]

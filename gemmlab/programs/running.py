@@ -379,6 +379,8 @@ def _add(total: Report, report: Report) -> None:
     for place, source in report.sources.items():
         total.sources.setdefault(place, source)
     total.launch.update(report.launch)
+    total.marks.update(report.marks)
+    total.idle = None if None in (total.idle, report.idle) else total.idle + report.idle
     for hazard in report.hazards:
         total.add(hazard)
     ends = _ends(total) & _ends(report)

@@ -301,6 +301,7 @@ def _run(
                         kernel(m)()
                 finally:
                     m.tally.settle()
+                report.idle = (report.idle or 0) + m.tally.idle()
                 for line, ways in m.branches.taken.items():
                     taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
@@ -382,6 +383,9 @@ def _bind(
     arguments, writeable = [], set()
     for name, value in given:
         own = list(arrays_in(name, value))
+        report.types |= {a.name: a.host.dtype for a in own}
+        if isinstance(value, (float, np.floating)):
+            report.numbers[name] = np.asarray(value).dtype
         arguments += own
         writeable |= {a.name for a in own if name in stored}
     put_in_memory(

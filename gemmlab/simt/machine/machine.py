@@ -142,6 +142,9 @@ class LaneCounts(Tally):
             counts = self.ticks[key] = np.zeros(self.lanes.threads, np.int64)
         counts += self.lanes.full(self.masks[-1])[0]
 
+    def mark(self, line: int, what: str) -> None:
+        """Leave out what is worth knowing of an operation: such launches are small."""
+
     def keep(self, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Note an access of the lanes of `mask`."""
         key = self.calls.source, line, op, id(array.buffer), type(array), array.itemsize

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.model.counters import DIVISION, FLOAT64
 from gemmlab.simt.memory.array import merged
 from gemmlab.simt.numbers import arithmetic
 from gemmlab.simt.numbers.lanes import Lanes, Launch, Mask, Masks, both, without
@@ -18,6 +19,7 @@ from gemmlab.simt.report.tally import Tally
 MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
 COMPARED = (*NUMBER, tuple)
 DIVISIONS = ("Div", "FloorDiv", "Mod")
+WIDE = "dD"  # NumPy's letters of float64 and complex128
 
 
 class Operations:
@@ -37,7 +39,10 @@ class Operations:
             self._check_divisor(op, a, b)
         result = arithmetic.binary(op, a, b)
         self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
+        if result.dtype.char in WIDE:
+            self.tally.mark(line, FLOAT64)
         if op in ("FloorDiv", "Mod") and result.dtype.kind in "iu":
+            self.tally.mark(line, DIVISION)
             zero = both(self.tally.masks[-1], np.equal(b, 0))
             if zero is not False:
                 text = "thread {thread} divides an integer by 0, which stops no GPU: the result "
@@ -85,6 +90,8 @@ class Operations:
             a, b = arithmetic.comparable(a, b)
         result = arithmetic.COMPARE[op](a, b)
         self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")
+        if "f" in kinds and (kinds != "ff" or a.dtype.char in WIDE or b.dtype.char in WIDE):
+            self.tally.mark(line, FLOAT64)
         return result
 
     def same(self, a: Any, b: Any) -> bool:

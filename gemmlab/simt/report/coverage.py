@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.numbers.lanes import Dim3, Launch
+from gemmlab.simt.numbers.lanes import Launch, position
 from gemmlab.simt.races.hazards import Note
 from gemmlab.simt.races.memories import GlobalShadow
 from gemmlab.simt.report.report import Report
@@ -105,11 +105,5 @@ def _note(
         (s for s in report.sources.values() if 0 <= line - s.first_line < len(s.lines)),
         report.source,
     )
-    places = _at(block, launch.grid), _at(thread, launch.block)
+    places = position(block, launch.grid), position(thread, launch.block)
     return Note(line, source.code(line), *places, text, KIND, source.file)
-
-
-def _at(number: int, sizes: Dim3) -> Dim3:
-    """Return the place of a block in the grid, or of a thread in its block."""
-    x, y, _ = sizes
-    return number % x, number // x % y, number // (x * y)
