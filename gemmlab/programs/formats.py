@@ -187,17 +187,19 @@ def _wrapped(text: str) -> list[str]:
 
 
 def predictions(outcome: Outcome) -> list[str]:
-    """Return a heading, and a line for each kind of launch; nothing where nothing was predicted."""
+    """Return a heading, and some lines for each kind of launch; nothing if nothing is predicted."""
     if not outcome.predicted:
         return []
     title = load_device(outcome.device).title
-    lines = (
-        f"{p.kernel} ({p.place}), grid {_size(p.grid)}, block {_size(p.block)}: "
-        + (f"{1e6 * p.seconds:.4g} µs. " if p.seconds else "nothing. ")
-        + p.text
+    told = (
+        "\n".join([
+            f"{p.kernel} ({p.place}), grid {_size(p.grid)}, block {_size(p.block)}: "
+            + (f"{1e6 * p.seconds:.4g} µs" if p.seconds else "nothing"),
+            p.text, *p.code,
+        ])
         for p in outcome.predicted
-    )
-    return [f"One launch on an {title}, predicted from its compiled code:", *lines]
+    )  # fmt: skip
+    return [f"One launch on an {title}, predicted from its compiled code:", *told]
 
 
 # ------------------------------------------------------------------------------------------ text
@@ -206,7 +208,11 @@ def predictions(outcome: Outcome) -> list[str]:
 def as_text(outcome: Outcome) -> str:
     """Return a table of launches, then hazards and notes."""
     parts = [headline(outcome), _text_table(*table(outcome)), *findings(outcome)]
-    parts += [*reasons(outcome), "\n  ".join(predictions(outcome)), "\n".join(remarks(outcome))]
+    heading, *told = predictions(outcome) or [""]
+    lines = [heading]
+    for first, *more in (one.split("\n") for one in told):
+        lines += [f"  {first}", *(line for text in more for line in _wrapped(text))]
+    parts += [*reasons(outcome), "\n".join(lines), "\n".join(remarks(outcome))]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -331,7 +337,7 @@ def as_html(outcome: Outcome) -> str:
     )
     parts = [
         _html_table(outcome),
-        "".join(f"<p>{escape(line)}</p>" for line in predictions(outcome)),
+        "".join(f"<p>{escape(p)}</p>".replace("\n", "<br>") for p in predictions(outcome)),
         f"<h2>Hazards and notes</h2>{found}" if found else "",
         "".join(f"<pre>{escape(text)}</pre>" for text in reasons(outcome)),
         f"<h2>Source, line by line</h2>{sources}" if sources else "",

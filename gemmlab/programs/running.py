@@ -17,7 +17,7 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -28,14 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.machine import Dim, dim
+from gemmlab.compiled.sass.execution.machine import Dim
 from gemmlab.here import numbas
 from gemmlab.here.numbas import CUDA
-from gemmlab.measure.backends import stopping, trial
 from gemmlab.model.counters import Counters
+from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, forecasts, place
 from gemmlab.simt import Hazard, Report, cuda
 from gemmlab.simt.cuda import arrays, cudadrv, kernels, random, vector_types
-from gemmlab.simt.cuda.kernels import Call, Launched, watching
+from gemmlab.simt.cuda.kernels import Launched, watching
 from gemmlab.simt.numbers import types
 from gemmlab.simt.report import coverage
 from gemmlab.simt.report.report import with_more
@@ -231,89 +231,6 @@ FUTURE = reduce(lambda flags, name: flags | getattr(__future__, name).compiler_f
                 __future__.all_feature_names, 0)  # fmt: skip
 
 
-SECONDS = 60.0  # of the processor, for one forecast; most take a few
-# The options of `cuda.jit` that change the code.
-OPTIONS = "fastmath", "launch_bounds", "max_registers"
-
-
-@dataclass(frozen=True)
-class LaunchForecast:
-    """The predicted time of one launch.
-
-    place : the file and the line where the kernel is defined
-    seconds : None where there is none [s]
-    text : what it waits for, or why there is no time
-    """
-
-    kernel: str
-    place: str
-    grid: Dim
-    block: Dim
-    seconds: float | None
-    text: str
-
-
-class FirstCalls:
-    """The first launch of each kernel with one grid and one block, its arguments as they were."""
-
-    def __init__(self) -> None:
-        self.calls: dict[tuple, Call] = {}
-
-    def keep(self, call: Call) -> None:
-        """Copy the arguments of a launch that is the first of its kind."""
-        kind = call.kernel, dim(call.grid), dim(call.block)
-        if kind not in self.calls:
-            copies = (np.array(a) if isinstance(a, np.ndarray) else a for a in call.arguments)
-            self.calls[kind] = call._replace(arguments=tuple(copies))
-
-
-def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
-    """Predict each launch, alone on the GPU."""
-    return [_forecast(call, device) for call in calls]
-
-
-def _forecast(call: Call, device: str) -> LaunchForecast:
-    # This loads Numba, which the program has done.
-    from gemmlab.compiled.forecast.kernel import predict_time, sentence
-
-    chosen = call.kernel.targetoptions
-    options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
-    code = call.kernel.py_func.__code__
-    named = call.kernel.__name__, place(code.co_filename, code.co_firstlineno)
-    kind = *named, dim(call.grid), dim(call.block)
-    try:
-        with stopping.limited(SECONDS, "the prediction"), generators():
-            found = predict_time(
-                call.kernel, *kind[2:], *call.arguments,
-                device=device, shared_bytes=call.shared_bytes, **options,
-            )  # fmt: skip
-    except Exception as error:
-        return LaunchForecast(*kind, None, " ".join(trial.told(error).split()))
-    return LaunchForecast(*kind, found.seconds, sentence(found))
-
-
-@contextmanager
-def generators() -> Iterator[None]:
-    """Let a kernel that says `cuda.random.` be compiled with the generators that it ran with.
-
-    Numba's own are for its CPU compiler, too, whose options not every version of both shares.
-    """
-    with numbas.own() as numba_cuda:
-        names, before = vars(numba_cuda), vars(numba_cuda).get("random")
-        names["random"] = random
-        try:
-            yield
-        finally:
-            names["random"] = before
-            if before is None:
-                del names["random"]
-
-
-def place(file: str, line: int) -> str:
-    """Return a line of a file as tables have room for it: without the folders."""
-    return f"{Path(file).name}:{line}"
-
-
 @dataclass
 class Row:
     """The launches of a kernel with one grid and one block.
@@ -376,8 +293,8 @@ def _add(total: Report, report: Report) -> None:
     for file, lines in report.by_file.items():
         for line, counts in lines.items():
             total.by_file[file].setdefault(line, Counters()).update(counts)
-    for place, source in report.sources.items():
-        total.sources.setdefault(place, source)
+    for where, source in report.sources.items():
+        total.sources.setdefault(where, source)
     total.launch.update(report.launch)
     total.marks.update(report.marks)
     total.idle = None if None in (total.idle, report.idle) else total.idle + report.idle

@@ -1,14 +1,16 @@
 """`gemmlab simulate --device`: launches of a program are predicted once it has ended."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gemmlab import cli
+from gemmlab.compiled.sass.listing import instructions
 from gemmlab.programs import formats, running
-from gemmlab.programs.running import FirstCalls, LaunchForecast
+from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, code_of, forecasts
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import Call, watching
 from tests.programs.test_simulate import RIGHT, program, simulate  # noqa: F401 (a fixture)
@@ -55,16 +57,17 @@ print(x.copy_to_host().sum())
 def test_launches_of_a_program_are_predicted(program):  # noqa: F811
     answer = simulate("--device", "h200", program(WITH_PARTS))
     assert answer.returncode == 0, answer.stderr
-    heading, double, walks, mixed = answer.stderr.split("\n\n")[2].splitlines()
+    told = answer.stderr[answer.stderr.index("One launch") :].split("\n\n")[0]
+    heading, double, walks, mixed = re.split(r"\n  (?=\w)", told)
     assert heading == "One launch on an NVIDIA H200 SXM, predicted from its compiled code:"
-    assert double.startswith("  double (program.py:9), grid 2, block 64: ")
-    assert "µs. " in double
-    assert "of the issue slots issue an instruction" in double
-    assert "walks (program.py:15), grid 1, block 128: " in walks
-    assert (
-        "mixed (program.py:23), grid 1, block 1: nothing. Numba cannot compile it for the GPU: "
-        in mixed
-    )
+    first, *more = double.splitlines()
+    assert re.fullmatch(r"double \(program.py:9\), grid 2, block 64: [\d.]+ µs", first)
+    assert "of the issue slots issue an instruction" in more[0]
+    assert re.fullmatch(r"    \d+ registers a thread; an SM holds 64 of 64 warps", more[-1])
+    assert walks.startswith("walks (program.py:15), grid 1, block 128: ")
+    first, *more = mixed.splitlines()
+    assert first == "mixed (program.py:23), grid 1, block 1: nothing"
+    assert more[0].startswith("    Numba cannot compile it for the GPU: ")
 
 
 @pytest.mark.ptxas
@@ -142,13 +145,13 @@ def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(time, "predict_time", refuse)
-    [found] = running.forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
+    [found] = forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
     expected = f"{type(error).__name__}: {error}"
     place = f"test_forecasts.py:{counts_down.py_func.__code__.co_firstlineno}"
     kind = "counts_down", place, (1, 1, 1), (32, 1, 1)
     assert found == LaunchForecast(*kind, None, expected)
     outcome = SimpleNamespace(device="h200", predicted=[found])
-    told = f"counts_down ({place}), grid 1, block 32: nothing. {expected}"
+    told = f"counts_down ({place}), grid 1, block 32: nothing\n{expected}"
     assert formats.predictions(outcome)[1] == told
 
 
@@ -163,7 +166,7 @@ def test_options_that_change_the_code_are_handed_on(monkeypatch):
 
     monkeypatch.setattr(time, "predict_time", note)
     fast = cuda.jit(fastmath=True, max_registers=32, cache=True)(counts_down.py_func)
-    running.forecasts([Call(fast, 1, 32, (), 48)], "h200")
+    forecasts([Call(fast, 1, 32, (), 48)], "h200")
     assert seen == {"device": "h200", "shared_bytes": 48, "fastmath": True, "max_registers": 32}
 
 
@@ -188,7 +191,48 @@ def steps_of_all(x):
 def test_random_numbers_and_inlined_functions_are_predicted_and_a_wait_of_the_grid_is_refused():
     x, states = np.zeros(32, np.float32), cuda.random.create_xoroshiro128p_states(32, seed=1)
     calls = Call(drawn, 1, 32, (np.array(states), x), 0), Call(steps_of_all, 1, 32, (x,), 0)
-    random, waits = running.forecasts(calls, "h200")
+    random, waits = forecasts(calls, "h200")
     assert 1e-6 < random.seconds < 1e-4, random.text
     assert waits.seconds is None
     assert "a kernel that waits for the whole grid" in waits.text
+
+
+def compiled(registers=32, local=0, shared=0, text="", used=0.1, seconds=1e-5):
+    """A forecast as far as the rules ask: what was compiled, and a hundred slots of an SM."""
+    code = instructions(text or "00000  ------ W- R- - S04  IADD3 R2, R2, R2, RZ")
+    issued = np.full(len(code), int(100 * used) // len(code))
+    return SimpleNamespace(
+        listing=SimpleNamespace(
+            registers=registers, local_bytes=local, shared_bytes=shared, instructions=code
+        ),
+        result=SimpleNamespace(used={"integer": int(100 * used)}, slots=100, issued=issued),
+        times={"sm": seconds},
+        launch=2e-6,
+    )
+
+
+SPILLED = "00000  ------ W- R- - S04  STL [R1], R2"
+PAIRS = """
+    00000  ------ W- R- - S04  IADD3 R2, P0, R2, R4, RZ
+    00010  ------ W- R- - S04  IADD3.X R3, R3, R5, RZ, P0, !PT
+"""
+
+
+@pytest.mark.parametrize(
+    ("found", "grid", "block", "told"),
+    [
+        (compiled(), 9999, 256, ["32 registers a thread; an SM holds 64 of 64 warps"]),
+        (compiled(168), 9999, 256, ["an SM holds 8 of 64", "because a thread takes 168 registers"]),
+        (compiled(168), 99, 256, ["an SM holds 8 of 64 warps", "33 of the 132 SMs have nothing"]),
+        (compiled(shared=40_000), 9999, 64, ["10 of 64", "because a block takes 40,000 bytes"]),
+        (compiled(255, 48, text=SPILLED), 132, 64, ["8 of 64", "spills: 48 bytes of a thread"]),
+        (compiled(used=0.4, text=PAIRS), 9999, 256, ["64 of 64", "40% of the issue slots"]),
+        (compiled(seconds=1e-6), 9, 256, ["64 of 64"]),
+    ],
+)
+def test_compiled_code_says_what_it_takes_and_what_of_that_may_make_it_slow(
+    found, grid, block, told
+):
+    lines = code_of(found, Call(counts_down, grid, block, (), 0), "h200")
+    assert len(lines) == len(told), lines
+    assert all(words in line for words, line in zip(told, lines, strict=True)), lines

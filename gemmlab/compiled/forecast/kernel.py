@@ -122,10 +122,11 @@ def predict_time(
     not end, and NotImplementedError for an instruction whose meaning is not known.
     """
     target = known_device(device)
+    if max_registers is None:  # which ptxas ignores where it knows the size of a block
+        options = {"launch_bounds": math.prod(dim(block)), **options}
     code = compiled(
-        function, arguments, name_of(target.compute_capability), max_registers,
-        **{"launch_bounds": math.prod(dim(block)), **options},
-    )  # fmt: skip
+        function, arguments, name_of(target.compute_capability), max_registers, **options
+    )
     executed = execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
     return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
 
