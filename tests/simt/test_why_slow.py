@@ -79,6 +79,16 @@ def long_for_a_warp(x):
         x[i] += k
 
 
+def all_by_each(x):
+    for i in range(x.size):
+        x[i] = 2
+
+
+def all_by_all(x):
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        x[i] = 2
+
+
 def digits(x, base):
     i = cuda.grid(1)
     for _ in range(16):
@@ -118,13 +128,15 @@ def ones(n, kind=float64):
 
 SINGLE, DOUBLE = ones(64, float32), ones(64)
 HAVE = [
-    (half, 2, 32, [SINGLE], "float64", "the literal 0.5 is one, np.float32(0.5) is not"),
-    (half_of_an_argument, 2, 32, [SINGLE, 0.5], "float64", "the argument factor is one"),
+    (half, 2, 32, [SINGLE], "float64", "the literal 0.5 is, np.float32(0.5) is not"),
+    (half_of_an_argument, 2, 32, [SINGLE, 0.5], "float64", "the argument factor is, "),
     (half_by_integers, 2, 32, [SINGLE], "float64", "an integer with a float32 makes one"),
-    (rows, 2, 32, [ones((64, 16)), DOUBLE], "strided loads", "32.0 sectors for each load of a "),
-    (to_rows, 2, 32, [ones((64, 16))], "strided stores", "where 8.0 would do"),
+    (rows, 2, 32, [ones((64, 16)), DOUBLE], "strided access", "32.0 sectors for each load of a "),
+    (to_rows, 2, 32, [ones((64, 16))], "strided access", "where 8.0 would do"),
     (column_of_a_tile, 1, 32, [SINGLE], "bank conflicts", "31.0 for each access"),
     (long_for_one, 2, 32, [DOUBLE], "divergence", "of a warp's 32 threads"),
+    (all_by_each, 2, 32, [DOUBLE], "same work", "each does the work of all"),
+    (all_by_each, 1, 1, [ones(600)], "small blocks", "blocks of 1 thread leave the other 31 of a"),
     (digits, 2, 32, [np.ones(64, np.int32), 10], "integer division", "40 or more"),
     (first_ones, 4, 32, [DOUBLE, 32], "idle threads", "of 128 threads 96 did nothing"),
     (one_does_all, 2, 32, [DOUBLE], "idle threads", "of 64 threads 63 did nothing"),
@@ -136,11 +148,11 @@ HAVE_NOT = [
     (half_in_float32, 2, 32, [SINGLE], "float64"),
     (half, 2, 32, [DOUBLE], "float64"),
     (half_of_an_argument, 2, 32, [SINGLE, float32(0.5)], "float64"),
-    (columns, 2, 32, [ones((16, 64)), DOUBLE], "strided loads"),
-    (columns, 2, 32, [ones((16, 64)), DOUBLE], "strided stores"),
+    (columns, 2, 32, [ones((16, 64)), DOUBLE], "strided access"),
     (column_of_a_padded_tile, 1, 32, [SINGLE], "bank conflicts"),
     (long_for_a_warp, 2, 32, [DOUBLE], "divergence"),
     (first_ones, 3, 24, [DOUBLE, 64], "divergence"),
+    (all_by_all, 2, 32, [ones(640)], "same work"),
     (last_digits, 2, 32, [np.ones(64, np.int32)], "integer division"),
     (first_ones, 2, 32, [DOUBLE, 50], "idle threads"),
     (many_turns, 64, 32, [ones(2048), 1500], "few blocks"),

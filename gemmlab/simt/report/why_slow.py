@@ -34,6 +34,7 @@ TURNS = 4  # executions by a warp, on average: of a line in a loop
 TWICE = 2  # times what is needed: less may be an array that begins between two sectors
 LONG = 20_000  # instructions of a block: a few times the launch itself, on 4 schedulers
 FEW = 40  # SMs of a T4, the smallest GPU that the course knows
+LONG_WARP = 500  # instructions of a warp: those of a loop
 SMALL_BLOCK = 64  # threads; an SM holds 32 blocks and 2048 threads, so that fewer leave it empty
 OWN = Path(__file__).parents[1] / "cuda"  # what Numba brings along, and nobody can change
 MANY = 1 << 14  # threads of a launch: those of a few SMs; a smaller one has other reasons
@@ -114,8 +115,7 @@ def _heaviest(found: list[Reason]) -> list[Reason]:
 
 def float64(report: Report) -> list[Reason]:
     """Arithmetic in float64 where no array is: a literal makes it so, or an integer beside it."""
-    kinds = [t for t in report.types.values() if t.kind in "fc"]
-    if not kinds or any(t.itemsize // (1 + (t.kind == "c")) > 4 for t in kinds):
+    if any(kind.char in "dD" for kind in report.types.values()):
         return []
     total = report.instructions["inst_executed"]
     found = []
@@ -135,43 +135,74 @@ def float64(report: Report) -> list[Reason]:
 
 
 def _cause(report: Report, source: Source, line: int) -> str:
-    """Say what makes a float64: a literal of the line, else of the kernel, a number, an integer."""
-    literals = [n for n in ast.walk(source.tree) if isinstance(n, ast.Constant)
-                and isinstance(n.value, float)]  # fmt: skip
-    for here in (True, False):
-        for node in literals:
-            own = node.lineno == line
-            if own == here:
-                at = "" if here else f" in line {node.lineno}"
-                return f"the literal {node.value!r}{at} is one, np.float32({node.value!r}) is not"
-    for name in report.numbers:
-        if report.numbers[name] == np.float64:
-            return f"the argument {name} is one, np.float32({name}) is not"
-    return "an integer with a float32 makes one, as does the quotient of two integers"
+    """Say what makes a float64: literals of the line, else of the kernel, a number, an integer."""
+    literals = [node for node in _literals(source.tree) if node.lineno == line]
+    where, told = "", literals
+    if not literals:
+        told = list(_literals(source.tree))[:1]
+        where = f" in line {told[0].lineno}" if told else ""
+    if told:
+        values = list(dict.fromkeys(repr(node.value) for node in told))
+        many = f"the literals {' and '.join(values[:2])} are" if values[1:] else ""
+        return f"{many or f'the literal {values[0]}{where} is'}, np.float32({values[0]}) is not"
+    for name, kind in report.numbers.items():
+        if kind == np.float64:
+            return f"the argument {name} is, np.float32({name}) is not"
+    return "an integer with a float32 makes one, np.float32(n) does not; so does a quotient of two"
+
+
+def _literals(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the literals of floats, without those that are made a float32 or less at once."""
+    if isinstance(tree, ast.Call):
+        named = getattr(tree.func, "attr", getattr(tree.func, "id", ""))
+        if named in ("float32", "float16"):
+            return
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, float):
+        yield tree
+    for node in ast.iter_child_nodes(tree):
+        yield from _literals(node)
 
 
 def strided(report: Report) -> list[Reason]:
-    """Loads or stores that touch twice the sectors, or more, that their bytes would fill."""
+    """Loads and stores that touch twice the sectors, or more, that their bytes would fill."""
     found = []
-    names = {op: [f"global_{op}_{what}" for what in ("requests", "sectors", "bytes")]
-             for op in ("load", "store")}  # fmt: skip
-    total = sum(report.counters[sectors] for _, sectors, _ in names.values())
+    total = sum(report.counters[f"global_{op}_sectors"] for op in ("load", "store"))
     for source, line, counts in _lines(report):
-        for op, (requests, sectors, asked) in names.items():
-            if not counts[requests]:
-                continue
-            least = max(counts[requests], math.ceil(counts[asked] / SECTOR))
-            part = (counts[sectors] - least) / total
-            if counts[sectors] < TWICE * least or part < PART:
-                continue
+        far = {}
+        for op in ("load", "store"):
+            asked = math.ceil(counts[f"global_{op}_bytes"] / SECTOR)
+            sectors, requests = counts[f"global_{op}_sectors"], counts[f"global_{op}_requests"]
+            if requests and sectors >= TWICE * max(requests, asked):
+                far[op] = sectors, requests, max(requests, asked)
+        sectors, requests, least = map(sum, zip(*far.values(), strict=True)) if far else (0, 1, 0)
+        if not far or (sectors - least) / total < PART:
+            continue
+        text = (
+            f"{sectors / requests:.1f} sectors for each {' and '.join(far)} of a warp, where "
+            f"{least / requests:.1f} would do: neighbouring threads are not at neighbouring "
+            "elements; let threadIdx.x count along the last dimension, or go through shared memory"
+        )
+        part = (sectors - least) / total
+        found.append(_reason("strided access", source, line, text, part))
+    return sorted(found, key=lambda reason: -reason.part)[:2]
+
+
+def same_element(report: Report) -> list[Reason]:
+    """Stores in a loop by which all threads of a warp, and so all of the grid, do the same work."""
+    found = []
+    total = report.instructions["inst_executed"]
+    warps = math.prod(report.grid) * math.ceil(math.prod(report.block) / WARP)
+    for source, line, counts in _lines(report):
+        requests, sectors = counts["global_store_requests"], counts["global_store_sectors"]
+        if sectors != requests or counts["global_store_bytes"] <= SECTOR * sectors:
+            continue
+        if requests >= TURNS * warps:
             text = (
-                f"{counts[sectors] / counts[requests]:.1f} sectors for each {op} of a warp, where "
-                f"{least / counts[requests]:.1f} would do: neighbouring threads are not at "
-                "neighbouring elements; let threadIdx.x count along the last dimension, or go "
-                "through shared memory"
+                "all threads of a warp store to one element, again and again: each does the work "
+                "of all; give each its own elements, by cuda.grid(1) and cuda.gridsize(1)"
             )
-            found.append(_reason(f"strided {op}s", source, line, text, part))
-    return found
+            found.append(_reason("same work", source, line, text, requests / total))
+    return _heaviest(found)
 
 
 def bank_conflicts(report: Report) -> list[Reason]:
@@ -268,9 +299,15 @@ def few_blocks(report: Report) -> list[Reason]:
 def small_blocks(report: Report) -> list[Reason]:
     """Blocks of so few threads that an SM cannot be full, or whose last warp is mostly empty."""
     threads, blocks = math.prod(report.block), math.prod(report.grid)
+    padded = math.ceil(threads / WARP) * WARP
+    if threads <= WARP // 2 and report.instructions["inst_executed"] >= LONG_WARP * blocks:
+        text = (
+            f"blocks of {threads} thread{'s' * (threads > 1)} leave the other {WARP - threads} of "
+            "a warp without work, which take the same time: use multiples of 32"
+        )
+        return [_of_launch("small blocks", text, 1 - threads / WARP)]
     if threads * blocks < MANY:
         return []
-    padded = math.ceil(threads / WARP) * WARP
     if threads < SMALL_BLOCK:
         text = (
             f"blocks of {threads} threads leave an SM half empty, which holds at most 32 blocks, "
@@ -284,6 +321,6 @@ def small_blocks(report: Report) -> list[Reason]:
 
 
 RULES: tuple[Callable[[Report], list[Reason]], ...] = (
-    float64, strided, bank_conflicts, divergence, integer_division, idle_threads, few_blocks,
-    small_blocks,
+    float64, strided, same_element, bank_conflicts, divergence, integer_division, idle_threads,
+    few_blocks, small_blocks,
 )  # fmt: skip
