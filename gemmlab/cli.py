@@ -78,6 +78,12 @@ def _add_simulate(verbs: Any) -> None:
         metavar="GPU",
         help=f"predict, too, how long each launch takes on it: {' or '.join(known())}",
     )
+    add.add_argument(
+        "--sample",
+        action="store_true",
+        help="with --device: of launches of more than 262144 threads simulate the first and the "
+        "last blocks alone; what the others store is missing",
+    )
     add.add_argument("-m", "--module", action="store_true", help="SCRIPT is the name of a module")
     add.add_argument("script", metavar="SCRIPT", help="what `python SCRIPT` would run")
     add.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="all that follow")
@@ -152,6 +158,8 @@ def _run_py(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
+    if arguments.sample and not arguments.device:
+        return _fail("--sample is for predictions; say --device, too")
     if arguments.device:
         if arguments.device not in known():
             return _fail(
@@ -166,7 +174,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
     def program(spool: following.Spool) -> int:
         ended = programs.run(
-            arguments.script, arguments.arguments, arguments.module, arguments.device
+            arguments.script,
+            arguments.arguments,
+            arguments.module,
+            arguments.device,
+            arguments.sample,
         )
         spool.write("numba", ended.numba)
         spool.write("predicted", ended.predicted)

@@ -125,6 +125,8 @@ def code_of(found: Forecast, call: Call, name: str) -> tuple[str, ...]:
     gpu = device_called(name)
     registers = found.listing.registers
     takes = f"{registers} registers a thread; an SM holds {_held(found, call, gpu)}"
+    if found.sampled < found.share.blocks:
+        takes += f"; {found.sampled} blocks stand for all {math.prod(found.share.grid):,}"
     told = (rule(found, call, gpu) for rule in RULES)
     return takes, *filter(None, told)
 

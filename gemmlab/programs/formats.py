@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -142,13 +143,20 @@ def remarks(outcome: Outcome) -> list[str]:
 
 
 def findings(outcome: Outcome) -> list[str]:
-    """Launches without an end, hazards, then notes, with their places and how often."""
+    """Launches without an end or of a sample, hazards, then notes, with places and how often."""
     notes = [note for row in outcome.account.rows for note in row.report.notes]
     return [
         *(
             f"{one.kernel}, grid {_size(one.grid)}, block {_size(one.block)}: this launch had not "
             "ended when its process did"
             for one in outcome.unended
+        ),
+        *(
+            f"{_called(row)}, grid {_size(row.report.grid)}: {row.report.sampled:,} of "
+            f"{math.prod(row.report.grid):,} blocks were simulated, the first and the last; what "
+            "the others store is missing, and they are not counted"
+            for row in outcome.account.rows
+            if row.report.sampled is not None
         ),
         *(_told(found) for found in (*outcome.account.hazards, *dict.fromkeys(notes))),
     ]

@@ -347,11 +347,16 @@ class Outcome:
 
 
 def run(
-    target: str, arguments: Sequence[str] = (), module: bool = False, device: str | None = None
+    target: str,
+    arguments: Sequence[str] = (),
+    module: bool = False,
+    device: str | None = None,
+    sample: bool = False,
 ) -> Outcome:
     """Run the script `target`, or the module of that name, with its `arguments`.
 
     device : the GPU for which the first launch of each kind is predicted when all has ended
+    sample : whether of a large launch the first and the last blocks are enough
     What it raises is printed as Python does, without the frames of gemmlab that called it.
     """
     outcome, first_calls = Outcome(target, tuple(arguments), device=device), FirstCalls()
@@ -364,7 +369,8 @@ def run(
     sys.path[0] = os.getcwd() if module else str(Path(target).resolve().parent)
     try:
         keep = first_calls.keep if device else lambda call: None
-        with in_place_of_numba() as outcome.numba, watching(outcome.account.add, keep):
+        watched = watching(outcome.account.add, keep, sample)
+        with in_place_of_numba() as outcome.numba, watched:
             outcome.status = _status(target, module)
     finally:
         sys.argv, sys.path[0] = argv, first

@@ -132,6 +132,7 @@ def simulate(
     l2: Device | str | None = None,
     trace: int | str | tuple[int | str, ...] = (),
     shares: bool = False,
+    sample: bool = False,
 ) -> Report:
     """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
 
@@ -150,6 +151,8 @@ def simulate(
     trace : lines of the kernel, by number or by a part of their text, whose first accesses by
         block 0 are kept in `Report.trace`
     shares : count, for each thread, the bytes that it loads and stores (`Report.shares`)
+    sample : of a launch of several batches simulate the first and the last one alone, which
+        `Report.sampled` tells: what the other blocks store is missing
 
     Blocks run in batches of at most 131072 threads, which bounds memory; all at once where the
     kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
@@ -178,7 +181,7 @@ def simulate(
 
     global _last
     source = program[function].source if function in program else read_source(function)
-    asked = Asked(on_hazard, l2, trace, shares)
+    asked = Asked(on_hazard, l2, trace, shares, sample)
     _last = _simulated(Kernel(function, source, program), args, launch, asked)
     return _last
 
@@ -233,6 +236,7 @@ class Asked(NamedTuple):
     l2: Device | str | None
     trace: int | str | tuple[int | str, ...]
     shares: bool
+    sample: bool = False
 
     def report(self, source: Source, launch: Launch) -> tuple[Report, L2 | None]:
         """Give a report of which nothing is known yet, and the L2 cache that sees the accesses."""
@@ -266,16 +270,18 @@ def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Rep
             Machine.bound, function=kernel.function, source=kernel.source, values=values
         )
         taken: dict[int, int] = {}
-        grain = _run(
-            grain, launch, report, _at_once(kernel.function, launch), machine, bound, taken
-        )
+        at_once = _at_once(kernel.function, launch)
+        if asked.sample and grain.name == "batch" and launch.blocks > 2 * at_once:
+            report.sampled = 2 * at_once
+        grain = _run(grain, launch, report, at_once, machine, bound, taken)
     report.decide()
     untaken.check(kernel.function, kernel.source, values, taken, machine, bound)
     if cache:
         report.launch.update(cache.finish())
     for argument in arguments:
-        note_unstored(report, launch, argument)
-        argument.copy_back()
+        if report.sampled is None:
+            note_unstored(report, launch, argument)
+        argument.copy_back(whole=report.sampled is None)
     return report
 
 
@@ -288,13 +294,14 @@ def _run(
     kernel: Callable[[Machine], Callable[[], None]],
     taken: dict[int, int],
 ) -> Grain | None:
-    """Run all blocks in batches of `at_once`, or in fibers of a `grain`, and print what they print.
+    """Run batches of `at_once` blocks, or all in fibers of a `grain`, and print what they print.
 
     Returns the grain in which the launch must run again, where lanes wait for others.
     """
     try:
         if grain.name == "batch":
-            for start in range(0, launch.blocks, at_once):
+            between = at_once if report.sampled is None else launch.blocks - at_once
+            for start in range(0, launch.blocks, between):
                 m = machine(np.arange(start, min(start + at_once, launch.blocks)))
                 try:
                     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU

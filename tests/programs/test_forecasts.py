@@ -197,7 +197,7 @@ def test_random_numbers_and_inlined_functions_are_predicted_and_a_wait_of_the_gr
     assert "a kernel that waits for the whole grid" in waits.text
 
 
-def compiled(registers=32, local=0, shared=0, text="", used=0.1, seconds=1e-5):
+def compiled(registers=32, local=0, shared=0, text="", used=0.1, seconds=1e-5, blocks=1):
     """A forecast as far as the rules ask: what was compiled, and a hundred slots of an SM."""
     code = instructions(text or "00000  ------ W- R- - S04  IADD3 R2, R2, R2, RZ")
     issued = np.full(len(code), int(100 * used) // len(code))
@@ -208,6 +208,8 @@ def compiled(registers=32, local=0, shared=0, text="", used=0.1, seconds=1e-5):
         result=SimpleNamespace(used={"integer": int(100 * used)}, slots=100, issued=issued),
         times={"sm": seconds},
         launch=2e-6,
+        share=SimpleNamespace(blocks=blocks, grid=(132 * blocks, 1, 1)),
+        sampled=24,
     )
 
 
@@ -222,6 +224,7 @@ PAIRS = """
     ("found", "grid", "block", "told"),
     [
         (compiled(), 9999, 256, ["32 registers a thread; an SM holds 64 of 64 warps"]),
+        (compiled(blocks=99), 13068, 256, ["64 of 64 warps; 24 blocks stand for all 13,068"]),
         (compiled(168), 9999, 256, ["an SM holds 8 of 64", "because a thread takes 168 registers"]),
         (compiled(168), 99, 256, ["an SM holds 8 of 64 warps", "33 of the 132 SMs have nothing"]),
         (compiled(shared=40_000), 9999, 64, ["10 of 64", "because a block takes 40,000 bytes"]),
@@ -236,3 +239,35 @@ def test_compiled_code_says_what_it_takes_and_what_of_that_may_make_it_slow(
     lines = code_of(found, Call(counts_down, grid, block, (), 0), "h200")
     assert len(lines) == len(told), lines
     assert all(words in line for words, line in zip(told, lines, strict=True)), lines
+
+
+LARGE = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def ones(x):
+    x[cuda.grid(1)] = 1
+
+x = cuda.device_array(4096 * 256, np.uint8)
+ones[4096, 256](x)
+assert x.copy_to_host()[[0, -1]].tolist() == [1, 1]
+ones[2048, 256](x)
+ones[4, 256](x)
+"""
+
+
+def test_of_a_large_launch_a_sample_is_simulated_where_that_is_asked_for(program):  # noqa: F811
+    outcome = running.run(str(program(LARGE)), sample=True)
+    assert outcome.status == 0
+    large, medium, small = (row.report for row in outcome.account.rows)
+    assert (large.sampled, medium.sampled, small.sampled) == (1024, 1024, None)
+    assert large.counters["global_store_bytes"] == 1024 * 256
+    assert not large.notes
+    text = formats.as_text(outcome)
+    assert "1,024 of 4,096 blocks were simulated, the first and the last" in text
+
+
+def test_a_sample_is_for_a_prediction(program, capsys):  # noqa: F811
+    assert cli.main(["simulate", "--sample", str(program("print('ran')"))]) == 1
+    assert capsys.readouterr() == ("", "gemmlab: --sample is for predictions; say --device, too\n")

@@ -41,6 +41,7 @@ class Watcher(NamedTuple):
     before: Callable[[Call], None]
     after: Callable[[Launched], None]
     failed: Callable[[], None] = lambda: None
+    sample: bool = False  # whether the first and the last blocks of a large launch are enough
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,12 @@ _watchers: list[Watcher] = []
 
 @contextmanager
 def watching(
-    after: Callable[[Launched], None], before: Callable[[Call], None] = lambda call: None
+    after: Callable[[Launched], None],
+    before: Callable[[Call], None] = lambda call: None,
+    sample: bool = False,
 ) -> Iterator[None]:
     """Call both with each launch in the body, in which hazards are collected, not raised."""
-    with watched_by(Watcher(before, after)):
+    with watched_by(Watcher(before, after, sample=sample)):
         yield
 
 
@@ -87,6 +90,7 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
             *args,
             shared_bytes=shared_bytes,
             on_hazard="collect" if _watchers else "raise",
+            sample=any(watcher.sample for watcher in _watchers),
         )
     except Exception:  # not an interrupt, after which the launch has not ended
         for watcher in _watchers:

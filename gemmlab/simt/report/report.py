@@ -47,6 +47,7 @@ class Report:
     grid, block : of the launch, as (x, y, z)
     types, numbers : the types of the arguments that are arrays, and of those that are floats
     marks : warp instructions of the kinds of `model.counters.MARKS`, by file, line and kind
+    sampled : how many blocks were simulated, where these were not all
     idle : threads that did nothing but test their index; None where that was not counted
     """
 
@@ -68,6 +69,7 @@ class Report:
         self.numbers: dict[str, np.dtype] = {}
         self.marks: Counter[tuple[str, int, str]] = Counter()
         self.idle: int | None = None
+        self.sampled: int | None = None
 
     @property
     def counters(self) -> TransactionCounters:
