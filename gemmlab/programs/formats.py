@@ -21,6 +21,7 @@ FIGURES = (
     "lanes: at work in a warp instruction, of 32; sectors have 32 bytes; used: what lanes ask for, "
     "of what moves"
 )
+COMPILED = "--device h200 adds times on that GPU, registers and spills, from compiled code"
 TIMES = "seconds are this computer's, for the simulation; no GPU was timed"
 
 
@@ -139,6 +140,8 @@ def remarks(outcome: Outcome) -> list[str]:
     """Say what to know about the figures."""
     plain = "Numba is not installed: functions of njit ran as plain Python"
     said = [FIGURES, TIMES] if outcome.account.rows else [TIMES, "no kernel was launched"]
+    if outcome.account.rows and not outcome.device:
+        said.insert(1, COMPILED)
     return said if outcome.numba else [*said, plain]
 
 

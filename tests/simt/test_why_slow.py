@@ -49,6 +49,16 @@ def to_rows(out):
         out[i, k] = k
 
 
+def bytes_of_rows(x):
+    j, i = cuda.grid(2)
+    x[i, j] += 1
+
+
+def bytes_of_columns(x):
+    i, j = cuda.grid(2)
+    x[i, j] += 1
+
+
 def column_of_a_tile(out):
     tile = cuda.shared.array((32, 32), float32)
     t = cuda.threadIdx.x
@@ -133,6 +143,7 @@ HAVE = [
     (half_by_integers, 2, 32, [SINGLE], "float64", "an integer with a float32 makes one"),
     (rows, 2, 32, [ones((64, 16)), DOUBLE], "strided access", "32.0 sectors for each load of a "),
     (to_rows, 2, 32, [ones((64, 16))], "strided access", "where 8.0 would do"),
+    (bytes_of_columns, 16, (8, 8), [np.ones((128, 64), np.uint8)], "strided access", "where 4.0"),
     (column_of_a_tile, 1, 32, [SINGLE], "bank conflicts", "31.0 for each access"),
     (long_for_one, 2, 32, [DOUBLE], "divergence", "of a warp's 32 threads"),
     (all_by_each, 2, 32, [DOUBLE], "same work", "each does the work of all"),
@@ -149,6 +160,7 @@ HAVE_NOT = [
     (half, 2, 32, [DOUBLE], "float64"),
     (half_of_an_argument, 2, 32, [SINGLE, float32(0.5)], "float64"),
     (columns, 2, 32, [ones((16, 64)), DOUBLE], "strided access"),
+    (bytes_of_rows, (4, 4), (8, 8), [np.ones((32, 32), np.uint8)], "strided access"),
     (column_of_a_padded_tile, 1, 32, [SINGLE], "bank conflicts"),
     (long_for_a_warp, 2, 32, [DOUBLE], "divergence"),
     (first_ones, 3, 24, [DOUBLE, 64], "divergence"),

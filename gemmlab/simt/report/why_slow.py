@@ -22,7 +22,7 @@ from gemmlab.simt.syntax.source import Source
 
 MOST = 4  # reasons that are told of a kernel
 TINY = 32  # warp instructions: a launch with fewer takes as long as one that does nothing
-PART = 0.1  # of what a kernel does: a line with less is not what makes it slow
+PART = 0.2  # of what a kernel does: a line with less is not what makes it slow
 # GPUs for graphics have one unit for float64 for 64 of float32: then 1/64 of the instructions takes
 # as long as all others.
 PART_FLOAT64 = 1 / 64
@@ -30,6 +30,7 @@ PART_FLOAT64 = 1 / 64
 # code for an H200 executes more, 36 to 48, of numbers below 2³²; larger ones take more.
 DIVIDING = 40
 PART_DIVIDING = 0.25  # of the instructions that are there with those of divisions
+PART_IDLE = 0.75  # of the threads: what a sort or a sum leaves idle by design is less
 TURNS = 4  # executions by a warp, on average: of a line in a loop
 TWICE = 2  # times what is needed: less may be an array that begins between two sectors
 LONG = 20_000  # instructions of a block: a few times the launch itself, on 4 schedulers
@@ -164,16 +165,20 @@ def _literals(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def strided(report: Report) -> list[Reason]:
-    """Loads and stores that touch twice the sectors, or more, that their bytes would fill."""
+    """Loads and stores that touch twice the sectors, or more, that their bytes would fill.
+
+    A warp of a block that is narrower than it stands in several rows, each with its own sectors.
+    """
     found = []
+    rows = WARP // min(WARP, report.block[0]) if report.block[1] > 1 else 1
     total = sum(report.counters[f"global_{op}_sectors"] for op in ("load", "store"))
     for source, line, counts in _lines(report):
         far = {}
         for op in ("load", "store"):
-            asked = math.ceil(counts[f"global_{op}_bytes"] / SECTOR)
             sectors, requests = counts[f"global_{op}_sectors"], counts[f"global_{op}_requests"]
-            if requests and sectors >= TWICE * max(requests, asked):
-                far[op] = sectors, requests, max(requests, asked)
+            least = max(requests * rows, math.ceil(counts[f"global_{op}_bytes"] / SECTOR))
+            if requests and sectors >= TWICE * least:
+                far[op] = sectors, requests, least
         sectors, requests, least = map(sum, zip(*far.values(), strict=True)) if far else (0, 1, 0)
         if not far or (sectors - least) / total < PART:
             continue
@@ -215,7 +220,7 @@ def bank_conflicts(report: Report) -> list[Reason]:
         if conflicts and conflicts >= requests and conflicts / passes >= PART:
             text = (
                 f"{conflicts / requests:.1f} for each access of a warp to shared memory: its lanes "
-                "meet in one bank; rows that are one element longer keep a column apart"
+                "meet in one bank; where they go down a column, let rows be one element longer"
             )
             found.append(_reason("bank conflicts", source, line, text, conflicts / passes))
     return _heaviest(found)
@@ -270,11 +275,11 @@ def _divides(source: Source, line: int) -> bool:
 
 
 def idle_threads(report: Report) -> list[Reason]:
-    """Threads that end when they have looked at their index: half of them, in whole warps."""
+    """Threads that end when they have looked at their index: three of four, or more."""
     threads = math.prod(report.block) * math.prod(report.grid)
-    if not report.idle or report.idle < threads / 2 or threads - report.idle == 0:
+    if not report.idle or report.idle == threads or threads <= WARP:
         return []
-    if threads <= WARP:
+    if report.idle < PART_IDLE * threads:
         return []
     text = (
         f"of {threads:,} threads {report.idle:,} did nothing but test their index: fewer or "
