@@ -11,7 +11,7 @@ import pytest
 from gemmlab import device, last_report, simulate
 from gemmlab.simt import HazardError, cuda, launch
 from gemmlab.simt.cuda import types
-from gemmlab.simt.cuda.arrays import DeviceArray
+from gemmlab.simt.cuda.arrays import DeviceArray, UnwrittenWarning
 from gemmlab.simt.cuda.devices import SimulatedTimeWarning
 from gemmlab.simt.cuda.kernels import watching
 from tests.support.paths import ROOT
@@ -22,6 +22,12 @@ def double(x):
     i = cuda.grid(1)
     if i < x.size:
         x[i] *= 2
+
+
+@cuda.jit
+def fills(x):
+    i = cuda.grid(1)
+    x[i // 8, i % 8] = 1
 
 
 def on_device(*shape):
@@ -406,3 +412,18 @@ def test_a_launch_returns_nothing_and_its_report_is_the_last_one(monkeypatch):
     assert last_report().source.tree.name == "double"
     report = simulate(double, 2, 4, np.ones(8))
     assert last_report() is report
+
+
+def test_a_copy_of_what_nobody_has_written_is_warned_of():
+    x = cuda.device_array((4, 8), np.float32)
+    fills[1, 24](x)
+    told = r"8 of the 32 elements that are copied to the host have never been written"
+    with pytest.warns(UnwrittenWarning, match=told):
+        host = x.copy_to_host()
+    assert host[:3].all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x[:3].copy_to_host()
+        fills[1, 32](x)
+        x.copy_to_host()
+        cuda.to_device(host).copy_to_host()
