@@ -369,7 +369,9 @@ def _html_table(outcome: Outcome) -> str:
         return ""
     kinds = [' class="name"' if column.left else "" for column in columns]
     above = "".join(
-        f'<th scope="colgroup" colspan="{count}">{name}</th>' if name else f'<td colspan="{count}">'
+        f'<th scope="colgroup" colspan="{count}">{name}</th>'
+        if name
+        else f'<td colspan="{count}"></td>'
         for name, count in _groups(columns)
     )
     head = "".join(

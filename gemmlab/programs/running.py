@@ -297,6 +297,7 @@ def _add(total: Report, report: Report) -> None:
         total.sources.setdefault(where, source)
     total.launch.update(report.launch)
     total.marks.update(report.marks)
+    total.launches += report.launches
     total.idle = None if None in (total.idle, report.idle) else total.idle + report.idle
     for hazard in report.hazards:
         total.add(hazard)

@@ -1,9 +1,12 @@
 """Each rule of why a kernel may be slow: a kernel that it is about, and its twin that is right."""
 
+import json
+
 import numpy as np
 import pytest
 from numpy import float32, float64
 
+from gemmlab.programs import formats, running
 from gemmlab.simt import cuda, simulate
 
 
@@ -200,3 +203,34 @@ def test_the_weightiest_comes_first_and_a_tiny_launch_has_none():
     parts = [reason.part for reason in report.why_slow()]
     assert parts == sorted(parts, reverse=True)
     assert simulate(one_does_all, 2, 32, ones(1)).why_slow() == ()
+
+
+PROGRAM = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def first_ones(x, n):
+    i = cuda.grid(1)
+    if i < n:
+        for _ in range(16):
+            x[i] += 1
+
+for n in (64, 64, 64):
+    first_ones[8, 32](np.ones(64), n)
+"""
+
+
+def test_launches_that_are_added_up_are_judged_as_one(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM, "utf-8")
+    outcome = running.run(str(path))
+    [row] = outcome.account.rows
+    assert [reason.text[:40] for reason in row.report.why_slow()] == [
+        "of 256 threads 192 did nothing but test "
+    ]
+    text = formats.as_text(outcome)
+    assert "Why first_ones (program.py:5) may be slow:\n  the launch\n    idle threads: of " in text
+    assert "<pre>Why first_ones" in formats.as_html(outcome)
+    [launch] = json.loads(formats.as_json(outcome))["launches"]
+    assert launch["why_slow"][0]["kind"] == "idle threads"

@@ -48,6 +48,7 @@ class Report:
     types, numbers : the types of the arguments that are arrays, and of those that are floats
     marks : warp instructions of the kinds of `model.counters.MARKS`, by file, line and kind
     sampled : how many blocks were simulated, where these were not all
+    launches : how many are added up here
     idle : threads that did nothing but test their index; None where that was not counted
     """
 
@@ -70,6 +71,7 @@ class Report:
         self.marks: Counter[tuple[str, int, str]] = Counter()
         self.idle: int | None = None
         self.sampled: int | None = None
+        self.launches = 1
 
     @property
     def counters(self) -> TransactionCounters:

@@ -72,6 +72,8 @@ class Report(Protocol):
     numbers: Mapping[str, np.dtype]
     marks: Mapping[tuple[str, int, str], int]
     idle: int | None
+    launches: int
+    sampled: int | None
 
     @property
     def counters(self) -> Counters: ...
@@ -82,10 +84,15 @@ class Report(Protocol):
 
 def why_slow(report: Report) -> tuple[Reason, ...]:
     """Return what may make a kernel slow, the weightiest first; nothing of a tiny launch."""
-    if report.instructions["inst_executed"] < TINY:
+    if report.instructions["inst_executed"] < TINY * report.launches:
         return ()
     found = [reason for rule in RULES for reason in rule(report)]
     return tuple(sorted(found, key=lambda reason: -reason.part)[:MOST])
+
+
+def _blocks(report: Report) -> int:
+    """Count the blocks of which the counters tell."""
+    return (report.sampled or math.prod(report.grid)) * report.launches
 
 
 def _lines(report: Report) -> Iterator[tuple[Source, int, Counters]]:
@@ -196,7 +203,7 @@ def same_element(report: Report) -> list[Reason]:
     """Stores in a loop by which all threads of a warp, and so all of the grid, do the same work."""
     found = []
     total = report.instructions["inst_executed"]
-    warps = math.prod(report.grid) * math.ceil(math.prod(report.block) / WARP)
+    warps = _blocks(report) * math.ceil(math.prod(report.block) / WARP)
     for source, line, counts in _lines(report):
         requests, sectors = counts["global_store_requests"], counts["global_store_sectors"]
         if sectors != requests or counts["global_store_bytes"] <= SECTOR * sectors:
@@ -250,7 +257,7 @@ def integer_division(report: Report) -> list[Reason]:
     """Divisions of integers in a loop, by what the compiler does not know."""
     found = []
     total = report.instructions["inst_executed"]
-    warps = math.prod(report.grid) * math.ceil(math.prod(report.block) / WARP)
+    warps = _blocks(report) * math.ceil(math.prod(report.block) / WARP)
     for source, line, _ in _lines(report):
         count = report.marks[source.file, line, DIVISION]
         part = count * DIVIDING / (total + count * DIVIDING)
@@ -276,22 +283,21 @@ def _divides(source: Source, line: int) -> bool:
 
 def idle_threads(report: Report) -> list[Reason]:
     """Threads that end when they have looked at their index: three of four, or more."""
-    threads = math.prod(report.block) * math.prod(report.grid)
-    if not report.idle or report.idle == threads or threads <= WARP:
-        return []
-    if report.idle < PART_IDLE * threads:
+    threads = math.prod(report.block) * _blocks(report) // report.launches
+    idle = (report.idle or 0) // report.launches
+    if threads <= WARP or idle == threads or idle < PART_IDLE * threads:
         return []
     text = (
-        f"of {threads:,} threads {report.idle:,} did nothing but test their index: fewer or "
-        "smaller blocks do the same"
+        f"of {threads:,} threads {idle:,} did nothing but test their index: fewer or smaller "
+        "blocks do the same"
     )
-    return [_of_launch("idle threads", text, report.idle / threads)]
+    return [_of_launch("idle threads", text, idle / threads)]
 
 
 def few_blocks(report: Report) -> list[Reason]:
     """Fewer blocks than a GPU has SMs, each with a lot to do."""
     blocks = math.prod(report.grid)
-    done = report.instructions["inst_executed"] / blocks
+    done = report.instructions["inst_executed"] / _blocks(report)
     if blocks >= FEW or done < LONG:
         return []
     text = (
@@ -305,7 +311,8 @@ def small_blocks(report: Report) -> list[Reason]:
     """Blocks of so few threads that an SM cannot be full, or whose last warp is mostly empty."""
     threads, blocks = math.prod(report.block), math.prod(report.grid)
     padded = math.ceil(threads / WARP) * WARP
-    if threads <= WARP // 2 and report.instructions["inst_executed"] >= LONG_WARP * blocks:
+    done = report.instructions["inst_executed"] / _blocks(report)
+    if threads <= WARP // 2 and done >= LONG_WARP:
         text = (
             f"blocks of {threads} thread{'s' * (threads > 1)} leave the other {WARP - threads} of "
             "a warp without work, which take the same time: use multiples of 32"
