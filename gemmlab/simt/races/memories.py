@@ -172,6 +172,16 @@ class GlobalShadow(Shadow):
             self.runs[op].spread(touches)
         return touches
 
+    def touched(self, op: str) -> np.ndarray:
+        """Return a number for each element that is at least 0 where it has been touched so."""
+        kept = self._kinds()[op].first
+        if kept is not None:
+            return kept
+        touched = np.full(self.size, -1, np.int8)
+        for start, stop, _ in self.runs[op].runs if self.runs else ():
+            touched[start:stop] = 0
+        return touched
+
     def _kinds(self) -> dict[str, Touched]:
         return {"read": self.readers, "write": self.writers, "atomic": self.updaters}
 

@@ -32,16 +32,28 @@ def note_unstored(report: Report, launch: Launch, argument: Argument) -> None:
         return
     if not shadow.written or shadow.forgot or shadow.reaches_the_end() or shadow.has("atomic"):
         return
-    writes = argument.over(shadow.last("write"))
-    reads = argument.over(shadow.last("read"))
+    stored = argument.over(shadow.touched("write"))
+    short = [axis for axis in range(stored.ndim) if not _near_the_end(stored, axis)]
+    if not short or report.hazards:  # soon known, and true of most
+        return
+    read = argument.over(shadow.touched("read"))
     ends = [
         (axis, stop)
-        for axis in range(writes.ndim)
-        if (stop := _end_of_grid(_along(writes, axis), _along(reads, axis), launch)) is not None
-        and _in_order(writes, axis, shadow.visits.low)
+        for axis in short
+        if (stop := _end_of_grid(_along(stored, axis), _along(read, axis), launch)) is not None
     ]
-    if ends and not report.hazards:
+    if ends:
+        writes = argument.over(shadow.last("write"))
+        ends = [end for end in ends if _in_order(writes, end[0], shadow.visits.low)]
+    if ends:
         report.note(_note(report, launch, argument, writes, ends))
+
+
+def _near_the_end(touches: np.ndarray, axis: int) -> bool:
+    """Say whether one of the last two indices along an axis was touched anywhere."""
+    place: list[slice] = [slice(None)] * touches.ndim
+    place[axis] = slice(-2, None)
+    return bool((touches[tuple(place)] >= 0).any())
 
 
 def _along(touches: np.ndarray, axis: int) -> np.ndarray:
