@@ -24,6 +24,7 @@ from gemmlab.model import occupancy
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.cuda import random
 from gemmlab.simt.cuda.kernels import Call
+from gemmlab.simt.report.report import Origin
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.kernel import Forecast
@@ -77,9 +78,8 @@ def _forecast(call: Call, device: str) -> LaunchForecast:
 
     chosen = call.kernel.targetoptions
     options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
-    code = call.kernel.py_func.__code__
-    named = call.kernel.__name__, place(code.co_filename, code.co_firstlineno)
-    kind = *named, dim(call.grid), dim(call.block)
+    origin = call.kernel.origin or Origin.of(call.kernel.py_func)
+    kind = origin.name, place(*origin[1:]), dim(call.grid), dim(call.block)
     try:
         with stopping.limited(SECONDS, "the prediction"), generators():
             found = predict_time(

@@ -150,8 +150,8 @@ def findings(outcome: Outcome) -> list[str]:
     notes = [note for row in outcome.account.rows for note in row.report.notes]
     return [
         *(
-            f"{one.kernel}, grid {_size(one.grid)}, block {_size(one.block)}: this launch had not "
-            "ended when its process did"
+            f"{one.kernel} ({one.place}), grid {_size(one.grid)}, block {_size(one.block)}: this "
+            "launch had not ended when its process did"
             for one in outcome.unended
         ),
         *(
@@ -227,7 +227,7 @@ def as_text(outcome: Outcome) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-WIDEST = 130  # characters of a table; what does not fit stands in another one below
+WIDEST = 140  # characters of a table; what does not fit stands in another one below
 
 
 def _text_table(columns: list[Column], rows: list[list[str]]) -> str:
@@ -305,8 +305,8 @@ def _row(row: Row) -> dict[str, Any]:
     report = row.report
     return {
         "kernel": row.kernel,
-        "file": report.source.file,
-        "line": report.source.first_line,
+        "file": report.origin.file,
+        "line": report.origin.line,
         "grid": report.grid,
         "block": report.block,
         "launches": row.launches,

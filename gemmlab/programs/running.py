@@ -244,11 +244,11 @@ class Row:
 
     @property
     def kernel(self) -> str:
-        return self.report.source.tree.name
+        return self.report.origin.name
 
     @property
     def place(self) -> str:
-        return place(self.report.source.file, self.report.source.first_line)
+        return place(*self.report.origin[1:])
 
 
 @dataclass
@@ -259,8 +259,7 @@ class Account:
 
     def add(self, launched: Launched) -> None:
         report = launched.report
-        source = report.source
-        kind = (source.file, source.first_line, source.tree.name, report.grid, report.block)
+        kind = (report.origin, report.grid, report.block)
         row = self.by_kind.get(kind)
         if row is None:
             self.by_kind[kind] = Row(report, 1, launched.seconds)
@@ -319,6 +318,7 @@ class Unended:
     """A launch that had begun when its process ended."""
 
     kernel: str
+    place: str
     grid: Dim
     block: Dim
 

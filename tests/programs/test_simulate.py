@@ -240,7 +240,8 @@ def test_a_run_leaves_the_process_as_it_was(program):
     assert "0 launches" in formats.as_text(outcome)
 
 
-def test_a_table_too_wide_goes_on_below_and_tells_kernels_of_one_name_apart(program, capsys):
+def test_a_table_too_wide_goes_on_below_and_tells_kernels_of_one_name_apart(program, monkeypatch):
+    monkeypatch.setattr(formats, "WIDEST", 118)
     made = """
 import numpy as np
 from numba import cuda, float32
@@ -264,7 +265,7 @@ other(x)[1, 32](x)
 """
     text = formats.as_text(running.run(str(program(made))))
     _, first, second, *_ = text.split("\n\n")
-    assert max(map(len, text.splitlines())) <= 130
+    assert max(map(len, (first + "\n" + second).splitlines())) <= 118
     _, _, one, two = first.splitlines()
     assert one.split()[:2] == ["call", "program.py:6"]
     assert two.split()[:2] == ["call", "program.py:14"]
@@ -273,3 +274,28 @@ other(x)[1, 32](x)
     assert names.split()[-5:] == ["wavefronts", "conflicts", "per", "access", "atomics"]
     assert one.split()[-4:] == ["32", "31", "31.00", "1"]
     assert two.split() == ["call", "program.py:14", "1", "32"]
+
+
+def test_what_is_made_of_functions_has_their_names_and_lines(program):
+    text = """
+import numpy as np
+from numba import cuda, vectorize
+
+@cuda.reduce
+def total(a, b):
+    return a + b
+
+@vectorize(["float64(float64)"], target="cuda")
+def twice(x):
+    return 2 * x
+
+x = np.arange(10.0)
+total(x), cuda.reduce(lambda a, b: max(a, b))(x), twice(x)
+"""
+    rows = running.run(str(program(text))).account.rows
+    assert [(row.kernel, row.place) for row in rows] == [
+        ("total", "program.py:5"),
+        ("<lambda>", "program.py:14"),
+        ("twice", "program.py:9"),
+    ]
+    assert [row.report.why_slow() for row in rows] == [()] * 3

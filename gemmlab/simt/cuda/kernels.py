@@ -20,7 +20,7 @@ from gemmlab.simt.cuda.overloads import Compilable, Compiled, Overloads
 from gemmlab.simt.cuda.signatures import Argument, converted, declared, evaluated, type_of
 from gemmlab.simt.launch import freeze, simulate
 from gemmlab.simt.races.hazards import Note
-from gemmlab.simt.report.report import Report
+from gemmlab.simt.report.report import Origin, Report
 
 __all__ = ["In", "InOut", "Out", "declare_device", "jit"]
 
@@ -96,6 +96,7 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
         for watcher in _watchers:
             watcher.failed()
         raise
+    report.origin = kernel.origin or report.origin
     for note in kernel.notes:
         report.note(note)
     for watcher in _watchers:
@@ -158,6 +159,7 @@ class SimulatedKernel(Compilable):
         functools.update_wrapper(self, py_func)
         self.py_func, self.targetoptions = py_func, options
         self.declared = signatures
+        self.origin: Origin | None = None  # of what a program has written, where that is no kernel
         self.notes: tuple[Note, ...] = ()  # for the reports of its launches, from who made it
         self.program: dict = {}  # the function and its device functions, rewritten when first met
         self.overloads = Overloads({s: Compiled(self, s) for s in signatures})

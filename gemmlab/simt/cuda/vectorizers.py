@@ -17,6 +17,7 @@ from gemmlab.simt.cuda.arrays import as_cuda_array, device_array, is_cuda_array,
 from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, jit
 from gemmlab.simt.cuda.signatures import declared, evaluated
 from gemmlab.simt.races.hazards import Note
+from gemmlab.simt.report.report import Origin
 
 __all__ = ["Reduce", "reduce", "vectorize"]
 
@@ -35,7 +36,9 @@ def made(name: str, parameters: list[str], count: str, body: str, function: Any)
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     scope: dict[str, Any] = {"cuda": cuda, "function": function}
     exec(compile(text, file, "exec"), scope)
-    return jit(scope[name])
+    kernel = jit(scope[name])
+    kernel.origin = Origin.of(plain(function))
+    return kernel
 
 
 def plain(function: Any) -> Callable:
@@ -206,6 +209,7 @@ class Reduce:
             return init
         kernel = _kernel(self.function, arr.dtype.type)
         blocks = min(-(-values.size // THREADS), BLOCKS)
+        kernel.origin = Origin.of(self.function.py_func)
         kernel.notes = depends_on_order(self.function.py_func, values)
         partials = device_array(blocks, arr.dtype)
         kernel[blocks, THREADS, stream](values, partials, init, blocks == 1)

@@ -30,6 +30,19 @@ from gemmlab.simt.report.why_slow import Reason, why_slow
 from gemmlab.simt.syntax.source import Source
 
 
+class Origin(NamedTuple):
+    """What was launched: its name, and where it is defined."""
+
+    name: str
+    file: str
+    line: int
+
+    @classmethod
+    def of(cls, function: Callable) -> Origin:
+        code = function.__code__
+        return cls(function.__name__, code.co_filename, code.co_firstlineno)
+
+
 class Report:
     """A report of a simulated launch.
 
@@ -45,6 +58,7 @@ class Report:
     trace : accesses of the lines that were traced
     shares : what each thread loads and stores, where that was counted
     grid, block : of the launch, as (x, y, z)
+    origin : the kernel, or the function of which `vectorize` or `reduce` has made one
     types, numbers : the types of the arguments that are arrays, and of those that are floats
     marks : warp instructions of the kinds of `model.counters.MARKS`, by file, line and kind
     sampled : how many blocks were simulated, where these were not all
@@ -66,6 +80,7 @@ class Report:
         self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
         self.shares: Shares | None = None
+        self.origin = Origin(source.tree.name, source.file, source.first_line)
         self.types: dict[str, np.dtype] = {}
         self.numbers: dict[str, np.dtype] = {}
         self.marks: Counter[tuple[str, int, str]] = Counter()

@@ -64,6 +64,7 @@ class Reason:
 class Report(Protocol):
     """Rules ask this of a report (`report.report.Report`)."""
 
+    source: Source
     grid: Dim3
     block: Dim3
     by_file: Mapping[str, Mapping[int, Counters]]
@@ -87,6 +88,8 @@ def why_slow(report: Report) -> tuple[Reason, ...]:
     if report.instructions["inst_executed"] < TINY * report.launches:
         return ()
     found = [reason for rule in RULES for reason in rule(report)]
+    if OWN in Path(report.source.file).parents:
+        found = [reason for reason in found if reason.line]
     return tuple(sorted(found, key=lambda reason: -reason.part)[:MOST])
 
 
