@@ -45,6 +45,15 @@ def four_each(x):
         x[i + k] = k
 
 
+def of_a_block(x):
+    x[cuda.threadIdx.x] = 1
+
+
+def of_the_first_block(x):
+    if cuda.blockIdx.x == 0:
+        x[cuda.threadIdx.x] = 1
+
+
 def upper(x):
     i, j = cuda.grid(2)
     if i < j < x.shape[1]:
@@ -93,6 +102,7 @@ def notes(kernel, grid, block, *arguments):
         (by_row, (1, 2), (8, 8), [(20, 8)], "the grid ends at 16 of 20 along axis 0"),
         (inner, (2, 2), (8, 8), [(40, 40), (40, 40)], "16 of 40 along axis 0, and 16 of 40"),
         (smoothed, 1, 32, [64], "32 of 64 elements of x are never stored"),
+        (of_a_block, 4, 16, [64], "leaves out cuda.blockIdx, and ends where a block does"),
         (four_each, 2, 32, [1024], "768 of 1,024 elements of x are never stored"),
     ],
 )  # fmt: skip
@@ -114,6 +124,7 @@ def test_a_grid_that_ends_before_the_array_is_noted(kernel, grid, block, shapes,
         (halved, 1, 32, [np.ones(64)]),
         (strided, 2, 16, [np.ones(100)]),
         (totals, 4, 32, [np.ones(64)]),
+        (of_the_first_block, 4, 16, [np.ones(64)]),
         (added, 1, 32, [np.ones(64)]),
         (after_all, 1, 32, [np.ones(64)]),
     ],

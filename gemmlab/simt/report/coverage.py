@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gemmlab.simt.memory.arguments import Argument
 
 KIND = "grid-too-small"
+GRID = "the grid ends at"
+BLOCK = "the index leaves out cuda.blockIdx, and ends where a block does, at"
 FEWEST = 4  # threads along an axis: of fewer, an end that is theirs too may be chance
 
 
@@ -37,14 +39,17 @@ def note_unstored(report: Report, launch: Launch, argument: Argument) -> None:
     if not short or report.hazards:  # soon known, and true of most
         return
     read = argument.over(shadow.touched("read"))
-    ends = [
-        (axis, stop)
-        for axis in short
-        if (stop := _end_of_grid(_along(stored, axis), _along(read, axis), launch)) is not None
-    ]
+    found = ((axis, _end(_along(stored, axis), _along(read, axis), launch)) for axis in short)
+    ends = [(axis, *end) for axis, end in found if end]
     if ends:
         writes = argument.over(shadow.last("write"))
-        ends = [end for end in ends if _in_order(writes, end[0], shadow.visits.low)]
+        last = writes & shadow.visits.low
+        several = bool((last[writes >= 0] >= shadow.threads).any())  # blocks have stored
+        ends = [
+            (axis, stop, whose)
+            for axis, stop, whose in ends
+            if (several or whose == GRID) and _in_order(writes, axis, shadow.visits.low)
+        ]
     if ends:
         report.note(_note(report, launch, argument, writes, ends))
 
@@ -73,8 +78,8 @@ def _in_order(writes: np.ndarray, axis: int, lanes: int) -> bool:
     return bool((np.diff(line[line >= 0] & lanes) >= 0).all())
 
 
-def _end_of_grid(stored: np.ndarray, read: np.ndarray, launch: Launch) -> int | None:
-    """Return where the stores along an axis end, if the grid ends there; None else.
+def _end(stored: np.ndarray, read: np.ndarray, launch: Launch) -> tuple[int, str] | None:
+    """Return where the stores along an axis end, if the grid or a block ends there, and which.
 
     stored, read : which indices along the axis are
     The first few may be left out, as the edge of a stencil is, which then reads as many beyond.
@@ -88,16 +93,19 @@ def _end_of_grid(stored: np.ndarray, read: np.ndarray, launch: Launch) -> int | 
         return None
     sizes = [blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True)]
     for threads in (*sizes, math.prod(sizes)):
-        if threads >= FEWEST and (stop == threads or stop - start == threads):
-            return stop
+        if threads >= FEWEST and threads in (stop, stop - start):
+            return stop, GRID
         if threads >= WARP and start == 0 and stop % threads == 0:  # several for each thread
-            return stop
+            return stop, GRID
+    for blocks, threads in zip(launch.grid, launch.block, strict=True):
+        if blocks > 1 and threads >= FEWEST and threads in (stop, stop - start):
+            return stop, BLOCK
     return None
 
 
 def _note(
     report: Report, launch: Launch, argument: Argument, writes: np.ndarray,
-    ends: list[tuple[int, int]],
+    ends: list[tuple[int, int, str]],
 ) -> Note:  # fmt: skip
     """Put it into words, at the line of the last store."""
     shadow, size = argument.array.shadow, argument.host.size
@@ -105,13 +113,13 @@ def _note(
     touch = int(writes.flat[stored[-1]])
     line = int(shadow.visits.moments(np.array([touch]))[0][0])
     block, thread = divmod(touch & shadow.visits.low, shadow.threads)
-    where = ", and ".join(
-        f"{stop:,} of {argument.host.shape[axis]:,}{f' along axis {axis}' * (writes.ndim > 1)}"
-        for axis, stop in ends
-    )
+    told: dict[str, list[str]] = {}
+    for axis, stop, whose in ends:
+        along = f" along axis {axis}" if writes.ndim > 1 else ""
+        told.setdefault(whose, []).append(f"{stop:,} of {argument.host.shape[axis]:,}{along}")
+    where = ", and ".join(f"{whose} {', and '.join(stops)}" for whose, stops in told.items())
     text = (
-        f"{size - len(stored):,} of {size:,} elements of {argument.name} are never stored: the "
-        f"grid ends at {where}"
+        f"{size - len(stored):,} of {size:,} elements of {argument.name} are never stored: {where}"
     )
     source = next(
         (s for s in report.sources.values() if 0 <= line - s.first_line < len(s.lines)),
