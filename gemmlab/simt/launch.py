@@ -174,19 +174,27 @@ def simulate(
     program, function = getattr(fn, "program", {}), _function(fn)
     gpu = None if device is None else device_called(device)
     sizes = _dim3("grid", grid), _dim3("block", block)
-    options = getattr(fn, "targetoptions", {})
-    said = (bool(options.get(name)) for name in ("debug", "fastmath"))
-    launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu, *said)
+    launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu, *_options(fn))
     _check(launch)
-
-    global _last
     source = program[function].source if function in program else read_source(function)
     asked = Asked(on_hazard, l2, trace, shares, sample)
-    _last = _simulated(Kernel(function, source, program), args, launch, asked)
-    return _last
+    return _kept(_simulated(Kernel(function, source, program), args, launch, asked))
+
+
+def _options(fn: Any) -> tuple[bool, ...]:
+    """Return what `cuda.jit` was told that changes what a kernel does: debug, fastmath."""
+    options = getattr(fn, "targetoptions", {})
+    return tuple(bool(options.get(name)) for name in ("debug", "fastmath"))
 
 
 _last: Report | None = None
+
+
+def _kept(report: Report) -> Report:
+    """Keep a report for `last_report`."""
+    global _last
+    _last = report
+    return report
 
 
 def last_report() -> Report:
