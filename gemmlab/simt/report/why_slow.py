@@ -61,7 +61,7 @@ class Reason:
         return f"{self.kind}: {self.text}{place}"
 
 
-class Report(Protocol):
+class Counted(Protocol):
     """Rules ask this of a report (`report.report.Report`)."""
 
     source: Source
@@ -83,7 +83,7 @@ class Report(Protocol):
     def instructions(self) -> Counters: ...
 
 
-def why_slow(report: Report) -> tuple[Reason, ...]:
+def why_slow(report: Counted) -> tuple[Reason, ...]:
     """Return what may make a kernel slow, the weightiest first; nothing of a tiny launch."""
     if report.instructions["inst_executed"] < TINY * report.launches:
         return ()
@@ -93,12 +93,12 @@ def why_slow(report: Report) -> tuple[Reason, ...]:
     return tuple(sorted(found, key=lambda reason: -reason.part)[:MOST])
 
 
-def _blocks(report: Report) -> int:
+def _blocks(report: Counted) -> int:
     """Count the blocks of which the counters tell."""
     return (report.sampled or math.prod(report.grid)) * report.launches
 
 
-def _lines(report: Report) -> Iterator[tuple[Source, int, Counters]]:
+def _lines(report: Counted) -> Iterator[tuple[Source, int, Counters]]:
     """Yield all lines with what was counted there."""
     for source in report.sources.values():
         if OWN in Path(source.file).parents:  # a random number, a reduction
@@ -124,7 +124,7 @@ def _heaviest(found: list[Reason]) -> list[Reason]:
 # ------------------------------------------------------------------------------------------ rules
 
 
-def float64(report: Report) -> list[Reason]:
+def float64(report: Counted) -> list[Reason]:
     """Arithmetic in float64 where no array is: a literal makes it so, or an integer beside it."""
     if any(kind.char in "dD" for kind in report.types.values()):
         return []
@@ -145,7 +145,7 @@ def float64(report: Report) -> list[Reason]:
     return [_reason("float64", source, line, text, part)]
 
 
-def _cause(report: Report, source: Source, line: int) -> str:
+def _cause(report: Counted, source: Source, line: int) -> str:
     """Say what makes a float64: literals of the line, else of the kernel, a number, an integer."""
     literals = [node for node in _literals(source.tree) if node.lineno == line]
     where, told = "", literals
@@ -174,7 +174,7 @@ def _literals(tree: ast.AST) -> Iterator[ast.Constant]:
         yield from _literals(node)
 
 
-def strided(report: Report) -> list[Reason]:
+def strided(report: Counted) -> list[Reason]:
     """Loads and stores that touch twice the sectors, or more, that their bytes would fill.
 
     A warp of a block that is narrower than it stands in several rows, each with its own sectors.
@@ -202,7 +202,7 @@ def strided(report: Report) -> list[Reason]:
     return sorted(found, key=lambda reason: -reason.part)[:2]
 
 
-def same_element(report: Report) -> list[Reason]:
+def same_element(report: Counted) -> list[Reason]:
     """Stores in a loop by which all threads of a warp, and so all of the grid, do the same work."""
     found = []
     total = report.instructions["inst_executed"]
@@ -220,7 +220,7 @@ def same_element(report: Report) -> list[Reason]:
     return _heaviest(found)
 
 
-def bank_conflicts(report: Report) -> list[Reason]:
+def bank_conflicts(report: Counted) -> list[Reason]:
     """Accesses to shared memory that need as many passes again because lanes share a bank."""
     found = []
     passes = sum(report.counters[f"shared_{op}_wavefronts"] for op in ("load", "store", "atomic"))
@@ -236,7 +236,7 @@ def bank_conflicts(report: Report) -> list[Reason]:
     return _heaviest(found)
 
 
-def divergence(report: Report) -> list[Reason]:
+def divergence(report: Counted) -> list[Reason]:
     """Lines where fewer than half of a warp's threads are at work, with much of the work."""
     found = []
     total = report.instructions["inst_executed"]
@@ -256,7 +256,7 @@ def divergence(report: Report) -> list[Reason]:
     return _heaviest(found)
 
 
-def integer_division(report: Report) -> list[Reason]:
+def integer_division(report: Counted) -> list[Reason]:
     """Divisions of integers in a loop, by what the compiler does not know."""
     found = []
     total = report.instructions["inst_executed"]
@@ -284,7 +284,7 @@ def _divides(source: Source, line: int) -> bool:
     )
 
 
-def idle_threads(report: Report) -> list[Reason]:
+def idle_threads(report: Counted) -> list[Reason]:
     """Threads that end when they have looked at their index: three of four, or more."""
     threads = math.prod(report.block) * _blocks(report) // report.launches
     idle = (report.idle or 0) // report.launches
@@ -297,7 +297,7 @@ def idle_threads(report: Report) -> list[Reason]:
     return [_of_launch("idle threads", text, idle / threads)]
 
 
-def few_blocks(report: Report) -> list[Reason]:
+def few_blocks(report: Counted) -> list[Reason]:
     """Fewer blocks than a GPU has SMs, each with a lot to do."""
     blocks = math.prod(report.grid)
     done = report.instructions["inst_executed"] / _blocks(report)
@@ -310,7 +310,7 @@ def few_blocks(report: Report) -> list[Reason]:
     return [_of_launch("few blocks", text, 1 - blocks / FEW)]
 
 
-def small_blocks(report: Report) -> list[Reason]:
+def small_blocks(report: Counted) -> list[Reason]:
     """Blocks of so few threads that an SM cannot be full, or whose last warp is mostly empty."""
     threads, blocks = math.prod(report.block), math.prod(report.grid)
     padded = math.ceil(threads / WARP) * WARP
@@ -335,7 +335,7 @@ def small_blocks(report: Report) -> list[Reason]:
     return []
 
 
-RULES: tuple[Callable[[Report], list[Reason]], ...] = (
+RULES: tuple[Callable[[Counted], list[Reason]], ...] = (
     float64, strided, same_element, bank_conflicts, divergence, integer_division, idle_threads,
     few_blocks, small_blocks,
 )  # fmt: skip
