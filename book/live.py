@@ -187,8 +187,8 @@ def python_of(folder: Path) -> str:
 
 
 def told(command: list[str], *what: str) -> None:
-    """Run a command; MissingError with the last line that it says where it fails."""
-    done = subprocess.run([*command, *what], capture_output=True, text=True)
+    """Run a command in the folder of what is kept; MissingError with its last line if it fails."""
+    done = subprocess.run([*command, *what], capture_output=True, text=True, cwd=KEPT)
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if "WARNING" not in line] or [""]
         raise MissingError(f"{' '.join([*command[1:4], *what])}: {said[-1].strip()}")

@@ -26,6 +26,8 @@ matmul(a, b)
     says which kernel multiplies
 simulate(kernel, grid, block, *arguments) -> Report
     any Numba-CUDA kernel on the simulated GPU: counters, and hazards with their lines
+last_report() -> Report
+    the same of the last launch kernel[grid, block](x), which returns nothing, as Numba's does
 cuda
     what kernels are written with: `numba.cuda` where a GPU works, else its stand-in, `simt.cuda`
 instructions, numerics
@@ -62,6 +64,7 @@ _LAZY = {
     "guesses": "course.guesses",
     "instructions": "instructions",
     "kernels": "kernels",
+    "last_report": "simt",
     "matmul": "multiplication",
     "matmul_choice": "multiplication",
     "model": "model",

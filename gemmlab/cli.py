@@ -12,7 +12,7 @@ from typing import Any
 import gemmlab
 from gemmlab import doctor
 from gemmlab.compiled.sass.compiling import lacking
-from gemmlab.compiled.sm.facts import facts
+from gemmlab.compiled.sm.facts import known
 from gemmlab.device import RECORDED, device, name_of
 from gemmlab.measure import recording, records
 from gemmlab.programs import following
@@ -76,7 +76,13 @@ def _add_simulate(verbs: Any) -> None:
     add.add_argument(
         "--device",
         metavar="GPU",
-        help=f"predict, too, how long each launch takes on it; such as {RECORDED}",
+        help=f"predict, too, how long each launch takes on it: {' or '.join(known())}",
+    )
+    add.add_argument(
+        "--sample",
+        action="store_true",
+        help="with --device: of launches of more than 262144 threads simulate the first and the "
+        "last blocks alone; what the others store is missing",
     )
     add.add_argument(
         "--stop",
@@ -166,8 +172,14 @@ def _run_py(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
+    if arguments.sample and not arguments.device:
+        return _fail("--sample is for predictions; say --device, too")
     if arguments.device:
-        facts(device(arguments.device).name)
+        if arguments.device not in known():
+            return _fail(
+                f"--device {arguments.device}: no launch is predicted for this GPU; use "
+                f"{' or '.join(known())}"
+            )
         if lacking():
             return _fail(f"--device compiles the kernels: {lacking()}")
     outcome = programs.Outcome(
@@ -180,6 +192,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
             arguments.arguments,
             arguments.module,
             arguments.device,
+            arguments.sample,
             arguments.stop,
         )
         spool.write("numba", ended.numba)

@@ -74,6 +74,12 @@ INSTRUCTIONS = {
 }
 
 
+# Kinds of them that a GPU is slow in; they are counted beside the others, among which they are.
+FLOAT64 = "float64"  # arithmetic and comparisons of float64
+DIVISION = "division"  # `//` and `%` of integers
+MARKS = frozenset((FLOAT64, DIVISION))
+
+
 class Counters(Counter):
     """Counts by name: 0 for a counter that did not occur, KeyError for a name that is none.
 

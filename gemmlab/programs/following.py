@@ -27,9 +27,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gemmlab.compiled.sass.execution.machine import dim
+from gemmlab.programs.forecasts import place
 from gemmlab.programs.running import Account, Outcome, Unended, in_place_of_numba
 from gemmlab.simt.cuda import kernels
 from gemmlab.simt.cuda.kernels import Call, Launched, Watcher
+from gemmlab.simt.report.report import Origin
 
 SPOOL = "GEMMLAB_SIMULATE"  # the folder of the spool, in the environment of what a program starts
 STARTED = Path(__file__).with_name("started")  # where a new Python finds its `sitecustomize`
@@ -71,7 +73,9 @@ class Spool:
         return self._file
 
     def _begun(self, call: Call) -> None:
-        self.write("begun", Unended(call.kernel.__name__, dim(call.grid), dim(call.block)))
+        origin = call.kernel.origin or Origin.of(call.kernel.py_func)
+        where = place(*origin[1:])
+        self.write("begun", Unended(origin.name, where, dim(call.grid), dim(call.block)))
 
     def _failed(self) -> None:
         self.write("failed", None)

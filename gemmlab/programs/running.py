@@ -17,7 +17,7 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
@@ -28,16 +28,17 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.machine import Dim, dim
+from gemmlab.compiled.sass.execution.machine import Dim
 from gemmlab.here import numbas
 from gemmlab.here.numbas import CUDA
-from gemmlab.measure.backends import stopping, trial
 from gemmlab.model.counters import Counters
+from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, forecasts, place
 from gemmlab.simt import Hazard, Report, cuda
 from gemmlab.simt.cuda import arrays, cudadrv, kernels, random, vector_types
-from gemmlab.simt.cuda.kernels import Call, Launched, watching
+from gemmlab.simt.cuda.kernels import Launched, watching
 from gemmlab.simt.machine.debugger import Stop, stopped_at
 from gemmlab.simt.numbers import types
+from gemmlab.simt.report import coverage
 from gemmlab.simt.report.report import with_more
 
 
@@ -231,63 +232,6 @@ FUTURE = reduce(lambda flags, name: flags | getattr(__future__, name).compiler_f
                 __future__.all_feature_names, 0)  # fmt: skip
 
 
-SECONDS = 60.0  # of the processor, for one forecast; most take a few
-# The options of `cuda.jit` that change the code.
-OPTIONS = "fastmath", "launch_bounds", "max_registers"
-
-
-@dataclass(frozen=True)
-class LaunchForecast:
-    """The predicted time of one launch.
-
-    seconds : None where there is none [s]
-    text : what it waits for, or why there is no time
-    """
-
-    kernel: str
-    grid: Dim
-    block: Dim
-    seconds: float | None
-    text: str
-
-
-class FirstCalls:
-    """The first launch of each kernel with one grid and one block, its arguments as they were."""
-
-    def __init__(self) -> None:
-        self.calls: dict[tuple, Call] = {}
-
-    def keep(self, call: Call) -> None:
-        """Copy the arguments of a launch that is the first of its kind."""
-        kind = call.kernel, dim(call.grid), dim(call.block)
-        if kind not in self.calls:
-            copies = (np.array(a) if isinstance(a, np.ndarray) else a for a in call.arguments)
-            self.calls[kind] = call._replace(arguments=tuple(copies))
-
-
-def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
-    """Predict each launch, alone on the GPU."""
-    return [_forecast(call, device) for call in calls]
-
-
-def _forecast(call: Call, device: str) -> LaunchForecast:
-    # This loads Numba, which the program has done.
-    from gemmlab.compiled.forecast.kernel import predict_time, sentence
-
-    chosen = call.kernel.targetoptions
-    options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
-    name, grid, block = call.kernel.__name__, dim(call.grid), dim(call.block)
-    try:
-        with stopping.limited(SECONDS, "the prediction"):
-            found = predict_time(
-                call.kernel, grid, block, *call.arguments,
-                device=device, shared_bytes=call.shared_bytes, **options,
-            )  # fmt: skip
-    except Exception as error:
-        return LaunchForecast(name, grid, block, None, " ".join(trial.told(error).split()))
-    return LaunchForecast(name, grid, block, found.seconds, sentence(found))
-
-
 @dataclass
 class Row:
     """The launches of a kernel with one grid and one block.
@@ -301,7 +245,11 @@ class Row:
 
     @property
     def kernel(self) -> str:
-        return self.report.source.tree.name
+        return self.report.origin.name
+
+    @property
+    def place(self) -> str:
+        return place(*self.report.origin[1:])
 
 
 @dataclass
@@ -312,8 +260,7 @@ class Account:
 
     def add(self, launched: Launched) -> None:
         report = launched.report
-        source = report.source
-        kind = (source.file, source.first_line, source.tree.name, report.grid, report.block)
+        kind = (report.origin, report.grid, report.block)
         row = self.by_kind.get(kind)
         if row is None:
             self.by_kind[kind] = Row(report, 1, launched.seconds)
@@ -346,13 +293,25 @@ def _add(total: Report, report: Report) -> None:
     for file, lines in report.by_file.items():
         for line, counts in lines.items():
             total.by_file[file].setdefault(line, Counters()).update(counts)
-    for place, source in report.sources.items():
-        total.sources.setdefault(place, source)
+    for where, source in report.sources.items():
+        total.sources.setdefault(where, source)
     total.launch.update(report.launch)
+    total.marks.update(report.marks)
+    total.launches += report.launches
+    total.idle = None if None in (total.idle, report.idle) else total.idle + report.idle
     for hazard in report.hazards:
         total.add(hazard)
+    ends = _ends(total) & _ends(report)
     for note in report.notes:
         total.note(note)
+    # Launches that each store to a part of an array, one after the other, leave nothing.
+    kept = (n for n in total.notes if n.kind != coverage.KIND or n.line in ends)
+    total.notes = tuple(kept)
+
+
+def _ends(report: Report) -> set[int]:
+    """Return the lines whose stores end where the grid does."""
+    return {note.line for note in report.notes if note.kind == coverage.KIND}
 
 
 @dataclass(frozen=True)
@@ -360,6 +319,7 @@ class Unended:
     """A launch that had begun when its process ended."""
 
     kernel: str
+    place: str
     grid: Dim
     block: Dim
 
@@ -393,11 +353,13 @@ def run(
     arguments: Sequence[str] = (),
     module: bool = False,
     device: str | None = None,
+    sample: bool = False,
     stop: Stop | None = None,
 ) -> Outcome:
     """Run the script `target`, or the module of that name, with its `arguments`.
 
     device : the GPU for which the first launch of each kind is predicted when all has ended
+    sample : whether of a large launch the first and the last blocks are enough
     stop : the thread that stops at a line of a kernel, in Python's debugger
     What it raises is printed as Python does, without the frames of gemmlab that called it.
     """
@@ -411,7 +373,8 @@ def run(
     sys.path[0] = os.getcwd() if module else str(Path(target).resolve().parent)
     try:
         keep = first_calls.keep if device else lambda call: None
-        with in_place_of_numba() as outcome.numba, watching(outcome.account.add, keep):
+        watched = watching(outcome.account.add, keep, sample)
+        with in_place_of_numba() as outcome.numba, watched:
             with stopped_at(stop) if stop else nullcontext() as debugger:
                 outcome.status = _status(target, module)
             if debugger and not debugger.chosen:

@@ -7,17 +7,19 @@
     report    what a launch did: counters, hazards, notes, listing, trace
     builtins  what a kernel can call: the names of `cuda`, instructions, `print`
     machine   the parts that run a kernel, and the machine that is made of them
-    launch    `simulate`
+    launch    `simulate`, and the report of the last launch
     cuda      the stand-in for `numba.cuda`, whose kernels are launched by `simulate`
 
 Each imports only what stands above it. Counters and hazards are in `Report`; values in the arrays,
 changed in place as on a GPU.
 """
 
-from gemmlab.simt.launch import simulate
+from gemmlab.simt.launch import last_report, simulate
 from gemmlab.simt.races.hazards import Hazard, HazardError
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.trace import Access
 from gemmlab.simt.syntax.source import UnsupportedError
 
-__all__ = ["Access", "Hazard", "HazardError", "Report", "UnsupportedError", "simulate"]
+__all__ = [
+    "Access", "Hazard", "HazardError", "Report", "UnsupportedError", "last_report", "simulate",
+]  # fmt: skip

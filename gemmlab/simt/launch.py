@@ -31,6 +31,7 @@ from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.memory.memory import check_shared
 from gemmlab.simt.numbers.lanes import Dim3, Launch
 from gemmlab.simt.races.memories import GlobalShadow
+from gemmlab.simt.report.coverage import note_unstored
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.trace import Shares, Trace
 from gemmlab.simt.syntax.rewrite import SOURCE, Program
@@ -131,6 +132,7 @@ def simulate(
     l2: Device | str | None = None,
     trace: int | str | tuple[int | str, ...] = (),
     shares: bool = False,
+    sample: bool = False,
 ) -> Report:
     """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
 
@@ -149,6 +151,8 @@ def simulate(
     trace : lines of the kernel, by number or by a part of their text, whose first accesses by
         block 0 are kept in `Report.trace`
     shares : count, for each thread, the bytes that it loads and stores (`Report.shares`)
+    sample : of a launch of several batches simulate the first and the last one alone, which
+        `Report.sampled` tells: what the other blocks store is missing
 
     Blocks run in batches of at most 131072 threads, which bounds memory; all at once where the
     kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
@@ -170,12 +174,41 @@ def simulate(
     program, function = getattr(fn, "program", {}), _function(fn)
     gpu = None if device is None else device_called(device)
     sizes = _dim3("grid", grid), _dim3("block", block)
-    launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu)
+    launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu, *_options(fn))
     _check(launch)
-
     source = program[function].source if function in program else read_source(function)
-    asked = Asked(on_hazard, l2, trace, shares)
-    return _simulated(Kernel(function, source, program), args, launch, asked)
+    asked = Asked(on_hazard, l2, trace, shares, sample)
+    return _kept(_simulated(Kernel(function, source, program), args, launch, asked))
+
+
+def _options(fn: Any) -> tuple[bool, ...]:
+    """Return what `cuda.jit` was told that changes what a kernel does: debug, fastmath."""
+    options = getattr(fn, "targetoptions", {})
+    return tuple(bool(options.get(name)) for name in ("debug", "fastmath"))
+
+
+_last: Report | None = None
+
+
+def _kept(report: Report) -> Report:
+    """Keep a report for `last_report`."""
+    global _last
+    _last = report
+    return report
+
+
+def last_report() -> Report:
+    """Return the report of the last launch that this process has simulated to its end.
+
+    A launch `kernel[grid, block](x)` returns nothing, as Numba's does: this is what it did.
+    RuntimeError before the first one, and where all launches ran on a GPU.
+    """
+    if _last is None:
+        raise RuntimeError(
+            "no launch was simulated in this process; kernel[grid, block](x) is, where `cuda` is "
+            "gemmlab.simt.cuda, and gemmlab.simulate(kernel, grid, block, x) anywhere"
+        )
+    return _last
 
 
 def freeze(function: Callable, program: Program) -> None:
@@ -211,6 +244,7 @@ class Asked(NamedTuple):
     l2: Device | str | None
     trace: int | str | tuple[int | str, ...]
     shares: bool
+    sample: bool = False
 
     def report(self, source: Source, launch: Launch) -> tuple[Report, L2 | None]:
         """Give a report of which nothing is known yet, and the L2 cache that sees the accesses."""
@@ -244,15 +278,18 @@ def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Rep
             Machine.bound, function=kernel.function, source=kernel.source, values=values
         )
         taken: dict[int, int] = {}
-        grain = _run(
-            grain, launch, report, _at_once(kernel.function, launch), machine, bound, taken
-        )
+        at_once = _at_once(kernel.function, launch)
+        if asked.sample and grain.name == "batch" and launch.blocks > 2 * at_once:
+            report.sampled = 2 * at_once
+        grain = _run(grain, launch, report, at_once, machine, bound, taken)
     report.decide()
     untaken.check(kernel.function, kernel.source, values, taken, machine, bound)
     if cache:
         report.launch.update(cache.finish())
     for argument in arguments:
-        argument.copy_back()
+        if report.sampled is None:
+            note_unstored(report, launch, argument)
+        argument.copy_back(whole=report.sampled is None)
     return report
 
 
@@ -265,19 +302,21 @@ def _run(
     kernel: Callable[[Machine], Callable[[], None]],
     taken: dict[int, int],
 ) -> Grain | None:
-    """Run all blocks in batches of `at_once`, or in fibers of a `grain`, and print what they print.
+    """Run batches of `at_once` blocks, or all in fibers of a `grain`, and print what they print.
 
     Returns the grain in which the launch must run again, where lanes wait for others.
     """
     try:
         if grain.name == "batch":
-            for start in range(0, launch.blocks, at_once):
+            between = at_once if report.sampled is None else launch.blocks - at_once
+            for start in range(0, launch.blocks, between):
                 m = machine(np.arange(start, min(start + at_once, launch.blocks)))
                 try:
                     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
                         kernel(m)()
                 finally:
                     m.tally.settle()
+                report.idle = (report.idle or 0) + m.tally.idle()
                 for line, ways in m.branches.taken.items():
                     taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
@@ -359,6 +398,9 @@ def _bind(
     arguments, writeable = [], set()
     for name, value in given:
         own = list(arrays_in(name, value))
+        report.types |= {a.name: a.host.dtype for a in own}
+        if isinstance(value, (float, np.floating)):
+            report.numbers[name] = np.asarray(value).dtype
         arguments += own
         writeable |= {a.name for a in own if name in stored}
     put_in_memory(

@@ -84,7 +84,7 @@ endless[1, 32](np.zeros(32))
     answer = simulate(path)
     assert answer.returncode == 130
     assert "1 launch, 0 hazards, 1 launch had not ended; it ended with status 130" in answer.stderr
-    assert "endless, grid 1, block 32: this launch had not ended" in answer.stderr
+    assert "), grid 1, block 32: this launch had not ended" in answer.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
 """`gemmlab simulate --device`: launches of a program are predicted once it has ended."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gemmlab import cli
+from gemmlab.compiled.sass.listing import instructions
 from gemmlab.programs import formats, running
-from gemmlab.programs.running import FirstCalls, LaunchForecast
+from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, code_of, forecasts
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import Call, watching
 from tests.programs.test_simulate import RIGHT, program, simulate  # noqa: F401 (a fixture)
@@ -55,13 +57,17 @@ print(x.copy_to_host().sum())
 def test_launches_of_a_program_are_predicted(program):  # noqa: F811
     answer = simulate("--device", "h200", program(WITH_PARTS))
     assert answer.returncode == 0, answer.stderr
-    heading, double, walks, mixed = answer.stderr.split("\n\n")[2].splitlines()
+    told = answer.stderr[answer.stderr.index("One launch") :].split("\n\n")[0]
+    heading, double, walks, mixed = re.split(r"\n  (?=\w)", told)
     assert heading == "One launch on an NVIDIA H200 SXM, predicted from its compiled code:"
-    assert double.startswith("  double, grid 2, block 64: ")
-    assert "µs. " in double
-    assert "of the issue slots issue an instruction" in double
-    assert "walks, grid 1, block 128: " in walks
-    assert "mixed, grid 1, block 1: nothing. Numba cannot compile it for the GPU: " in mixed
+    first, *more = double.splitlines()
+    assert re.fullmatch(r"double \(program.py:9\), grid 2, block 64: [\d.]+ µs", first)
+    assert "of the issue slots issue an instruction" in more[0]
+    assert re.fullmatch(r"    \d+ registers a thread; an SM holds 64 of 64 warps", more[-1])
+    assert walks.startswith("walks (program.py:15), grid 1, block 128: ")
+    first, *more = mixed.splitlines()
+    assert first == "mixed (program.py:23), grid 1, block 1: nothing"
+    assert more[0].startswith("    Numba cannot compile it for the GPU: ")
 
 
 @pytest.mark.ptxas
@@ -75,7 +81,7 @@ def test_a_prediction_is_data_and_a_paragraph(program):  # noqa: F811
     ]
     assert all(1e-7 < p["seconds"] < 1e-4 for p in told["predicted"])
     page = simulate("--device=h200", "--format=html", program(RIGHT)).stderr
-    assert "<p>double, grid 2, block 64: " in page
+    assert "<p>double (program.py:6), grid 2, block 64: " in page
 
 
 def test_without_a_device_nothing_is_kept_or_said(program):  # noqa: F811
@@ -85,12 +91,12 @@ def test_without_a_device_nothing_is_kept_or_said(program):  # noqa: F811
 
 def test_an_unknown_gpu_is_refused_before_the_program_runs(program, capsys):  # noqa: F811
     path = str(program("print('ran')"))
-    assert cli.main(["simulate", "--device", "v100", path]) == 1
-    assert cli.main(["simulate", "--device", "h2000", path]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "no facts of the SM of 'v100'; there are those of h100_sxm, h200" in err
-    assert "h2000" in err
+    for name in ("v100", "a100", "h2000"):
+        assert cli.main(["simulate", "--device", name, path]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        told = "no launch is predicted for this GPU; use h100_sxm or h200"
+        assert err == f"gemmlab: --device {name}: {told}\n"
 
 
 def test_without_the_tools_it_says_what_to_install(program, capsys, monkeypatch):  # noqa: F811
@@ -139,11 +145,14 @@ def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(time, "predict_time", refuse)
-    [found] = running.forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
+    [found] = forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
     expected = f"{type(error).__name__}: {error}"
-    assert found == LaunchForecast("counts_down", (1, 1, 1), (32, 1, 1), None, expected)
+    place = f"test_forecasts.py:{counts_down.py_func.__code__.co_firstlineno}"
+    kind = "counts_down", place, (1, 1, 1), (32, 1, 1)
+    assert found == LaunchForecast(*kind, None, expected)
     outcome = SimpleNamespace(device="h200", predicted=[found])
-    assert formats.predictions(outcome)[1] == f"counts_down, grid 1, block 32: nothing. {expected}"
+    told = f"counts_down ({place}), grid 1, block 32: nothing\n{expected}"
+    assert formats.predictions(outcome)[1] == told
 
 
 def test_options_that_change_the_code_are_handed_on(monkeypatch):
@@ -157,5 +166,108 @@ def test_options_that_change_the_code_are_handed_on(monkeypatch):
 
     monkeypatch.setattr(time, "predict_time", note)
     fast = cuda.jit(fastmath=True, max_registers=32, cache=True)(counts_down.py_func)
-    running.forecasts([Call(fast, 1, 32, (), 48)], "h200")
+    forecasts([Call(fast, 1, 32, (), 48)], "h200")
     assert seen == {"device": "h200", "shared_bytes": 48, "fastmath": True, "max_registers": 32}
+
+
+@cuda.jit(device=True, inline=True)
+def twice(v):
+    return 2 * v
+
+
+@cuda.jit
+def drawn(states, x):
+    i = cuda.grid(1)
+    x[i] = twice(cuda.random.xoroshiro128p_uniform_float32(states, i))
+
+
+@cuda.jit
+def steps_of_all(x):
+    x[cuda.grid(1)] = 1
+    cuda.cg.this_grid().sync()
+
+
+@pytest.mark.ptxas
+def test_random_numbers_and_inlined_functions_are_predicted_and_a_wait_of_the_grid_is_refused():
+    x, states = np.zeros(32, np.float32), cuda.random.create_xoroshiro128p_states(32, seed=1)
+    calls = Call(drawn, 1, 32, (np.array(states), x), 0), Call(steps_of_all, 1, 32, (x,), 0)
+    random, waits = forecasts(calls, "h200")
+    assert 1e-6 < random.seconds < 1e-4, random.text
+    assert waits.seconds is None
+    assert "a kernel that waits for the whole grid" in waits.text
+
+
+def compiled(registers=32, local=0, shared=0, text="", used=0.1, seconds=1e-5, blocks=1):
+    """A forecast as far as the rules ask: what was compiled, and a hundred slots of an SM."""
+    code = instructions(text or "00000  ------ W- R- - S04  IADD3 R2, R2, R2, RZ")
+    issued = np.full(len(code), int(100 * used) // len(code))
+    return SimpleNamespace(
+        listing=SimpleNamespace(
+            registers=registers, local_bytes=local, shared_bytes=shared, instructions=code
+        ),
+        result=SimpleNamespace(used={"integer": int(100 * used)}, slots=100, issued=issued),
+        times={"sm": seconds},
+        launch=2e-6,
+        share=SimpleNamespace(blocks=blocks, grid=(132 * blocks, 1, 1)),
+        sampled=24,
+    )
+
+
+SPILLED = "00000  ------ W- R- - S04  STL [R1], R2"
+PAIRS = """
+    00000  ------ W- R- - S04  IADD3 R2, P0, R2, R4, RZ
+    00010  ------ W- R- - S04  IADD3.X R3, R3, R5, RZ, P0, !PT
+"""
+
+
+@pytest.mark.parametrize(
+    ("found", "grid", "block", "told"),
+    [
+        (compiled(), 9999, 256, ["32 registers a thread; an SM holds 64 of 64 warps"]),
+        (compiled(blocks=99), 13068, 256, ["64 of 64 warps; 24 blocks stand for all 13,068"]),
+        (compiled(168), 9999, 256, ["an SM holds 8 of 64", "because a thread takes 168 registers"]),
+        (compiled(168), 99, 256, ["an SM holds 8 of 64 warps", "33 of the 132 SMs have nothing"]),
+        (compiled(shared=40_000), 9999, 64, ["10 of 64", "because a block takes 40,000 bytes"]),
+        (compiled(255, 48, text=SPILLED), 132, 64, ["8 of 64", "spills: 48 bytes of a thread"]),
+        (compiled(used=0.4, text=PAIRS), 9999, 256, ["64 of 64", "40% of the issue slots"]),
+        (compiled(seconds=1e-6), 9, 256, ["64 of 64"]),
+    ],
+)
+def test_compiled_code_says_what_it_takes_and_what_of_that_may_make_it_slow(
+    found, grid, block, told
+):
+    lines = code_of(found, Call(counts_down, grid, block, (), 0), "h200")
+    assert len(lines) == len(told), lines
+    assert all(words in line for words, line in zip(told, lines, strict=True)), lines
+
+
+LARGE = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def ones(x):
+    x[cuda.grid(1)] = 1
+
+x = cuda.device_array(4096 * 256, np.uint8)
+ones[4096, 256](x)
+assert x.copy_to_host()[[0, -1]].tolist() == [1, 1]
+ones[2048, 256](x)
+ones[4, 256](x)
+"""
+
+
+def test_of_a_large_launch_a_sample_is_simulated_where_that_is_asked_for(program):  # noqa: F811
+    outcome = running.run(str(program(LARGE)), sample=True)
+    assert outcome.status == 0
+    large, medium, small = (row.report for row in outcome.account.rows)
+    assert (large.sampled, medium.sampled, small.sampled) == (1024, 1024, None)
+    assert large.counters["global_store_bytes"] == 1024 * 256
+    assert not large.notes
+    text = formats.as_text(outcome)
+    assert "1,024 of 4,096 blocks were simulated, the first and the last" in text
+
+
+def test_a_sample_is_for_a_prediction(program, capsys):  # noqa: F811
+    assert cli.main(["simulate", "--sample", str(program("print('ran')"))]) == 1
+    assert capsys.readouterr() == ("", "gemmlab: --sample is for predictions; say --device, too\n")

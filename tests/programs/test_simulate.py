@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from sys import path as search_path
@@ -56,12 +57,17 @@ def test_a_right_program_prints_and_ends_as_it_does_elsewhere(program):
     answer = simulate(program(RIGHT), "--format", "json", "-m")
     assert answer.returncode == 0
     assert answer.stdout == "__main__ ['--format', 'json', '-m'] 800.0\n"
-    first, _, head, *rows = answer.stderr.splitlines()
+    first, _, groups, head, *rows = answer.stderr.splitlines()
     assert first.endswith("3 launches, 0 hazards")
-    assert head.split() == [column.name for column in formats.COLUMNS]
-    assert [row.split()[:4] for row in rows[:2]] == [
-        ["double", "2", "64", "2"],
-        ["double", "1", "256", "1"],
+    assert groups.split() == ["warps", "global", "loads", "global", "stores"]
+    assert re.split("  +", head) == [
+        *("kernel", "defined at", "grid", "block", "launches", "seconds", "hazards"),
+        *("instructions", "lanes", "sectors", "used", "sectors", "used"),
+    ]
+    cells = [[*row.split()[:5], *row.split()[6:]] for row in rows[:2]]
+    assert cells == [
+        ["double", "program.py:6", "2", "64", "2", "0", "40", "27.8", "26", "96%", "26", "96%"],
+        ["double", "program.py:6", "1", "256", "1", "0", "28", "29.0", "13", "96%", "13", "96%"],
     ]
     assert "no GPU was timed" in rows[-1]
 
@@ -232,3 +238,64 @@ def test_a_run_leaves_the_process_as_it_was(program):
     assert (outcome.status, outcome.account.rows) == (0, [])
     assert before == (sys.argv, search_path, sys.meta_path, sys.modules.get("numba.cuda"))
     assert "0 launches" in formats.as_text(outcome)
+
+
+def test_a_table_too_wide_goes_on_below_and_tells_kernels_of_one_name_apart(program, monkeypatch):
+    monkeypatch.setattr(formats, "WIDEST", 118)
+    made = """
+import numpy as np
+from numba import cuda, float32
+
+def kernel(stride):
+    def call(out):
+        part = cuda.shared.array(1024, float32)
+        t = cuda.threadIdx.x
+        part[stride * t] = t
+        cuda.atomic.add(out, 0, part[stride * t])
+    return cuda.jit(call)
+
+def other(x):
+    def call(x):
+        x[cuda.threadIdx.x] = 1
+    return cuda.jit(call)
+
+x = np.zeros(32, np.float32)
+kernel(32)[1, 32](x)
+other(x)[1, 32](x)
+"""
+    text = formats.as_text(running.run(str(program(made))))
+    _, first, second, *_ = text.split("\n\n")
+    assert max(map(len, (first + "\n" + second).splitlines())) <= 118
+    _, _, one, two = first.splitlines()
+    assert one.split()[:2] == ["call", "program.py:6"]
+    assert two.split()[:2] == ["call", "program.py:14"]
+    groups, names, one, two = second.splitlines()
+    assert groups.split() == ["shared", "memory"]
+    assert names.split()[-5:] == ["wavefronts", "conflicts", "per", "access", "atomics"]
+    assert one.split()[-4:] == ["32", "31", "31.00", "1"]
+    assert two.split() == ["call", "program.py:14", "1", "32"]
+
+
+def test_what_is_made_of_functions_has_their_names_and_lines(program):
+    text = """
+import numpy as np
+from numba import cuda, vectorize
+
+@cuda.reduce
+def total(a, b):
+    return a + b
+
+@vectorize(["float64(float64)"], target="cuda")
+def twice(x):
+    return 2 * x
+
+x = np.arange(10.0)
+total(x), cuda.reduce(lambda a, b: max(a, b))(x), twice(x)
+"""
+    rows = running.run(str(program(text))).account.rows
+    assert [(row.kernel, row.place) for row in rows] == [
+        ("total", "program.py:5"),
+        ("<lambda>", "program.py:14"),
+        ("twice", "program.py:9"),
+    ]
+    assert [row.report.why_slow() for row in rows] == [()] * 3

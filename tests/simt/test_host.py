@@ -8,10 +8,10 @@ import warnings
 import numpy as np
 import pytest
 
-from gemmlab import device
-from gemmlab.simt import HazardError, cuda
+from gemmlab import device, last_report, simulate
+from gemmlab.simt import HazardError, cuda, launch
 from gemmlab.simt.cuda import types
-from gemmlab.simt.cuda.arrays import DeviceArray
+from gemmlab.simt.cuda.arrays import DeviceArray, UnwrittenWarning
 from gemmlab.simt.cuda.devices import SimulatedTimeWarning
 from gemmlab.simt.cuda.kernels import watching
 from tests.support.paths import ROOT
@@ -22,6 +22,12 @@ def double(x):
     i = cuda.grid(1)
     if i < x.size:
         x[i] *= 2
+
+
+@cuda.jit
+def fills(x):
+    i = cuda.grid(1)
+    x[i // 8, i % 8] = 1
 
 
 def on_device(*shape):
@@ -245,6 +251,26 @@ def test_reduce_takes_any_size(n):
     assert total(x, size=n // 2) == x[: n // 2].sum()
 
 
+@pytest.mark.parametrize(
+    ("function", "kind", "told"),
+    [
+        (lambda a, b: a + b * b, np.float64, "f(f(a, b), c)"),
+        (lambda a, b: abs(a - b), np.int32, "f(a, f(b, c))"),
+        (lambda a, b: b, np.int32, "f(b, a)"),
+        (lambda a, b: a + b, np.float32, ""),
+        (lambda a, b: a * b, np.int32, ""),
+        (lambda a, b: a or b, np.bool_, ""),
+        (lambda a, b: a + b + 0 * cuda.threadIdx.x, np.float64, ""),
+    ],
+)
+def test_a_reduction_that_depends_on_the_order_is_noted(function, kind, told):
+    values = (np.random.default_rng(5).normal(size=300) * 100).astype(kind)
+    cuda.reduce(function)(cuda.to_device(values))
+    notes = [n.message for n in last_report().notes if n.kind == "order-of-reduction"]
+    assert len(notes) == bool(told)
+    assert told in "".join(notes)
+
+
 def test_reduce_by_functions_without_a_name_and_into_an_array():
     largest, product = cuda.reduce(lambda a, b: max(a, b)), cuda.reduce(lambda a, b: a * b)
     x = np.array([3.0, -7.0, 5.0])
@@ -376,3 +402,28 @@ def test_numba_compiles_what_is_written_with_the_stand_in():
     assert re.search(r"bar\.sync|barrier\.sync", text)
     assert re.search(r"atom\.global|red\.global", text)
     assert "shfl.sync.bfly" in text
+
+
+def test_a_launch_returns_nothing_and_its_report_is_the_last_one(monkeypatch):
+    monkeypatch.setattr(launch, "_last", None)
+    with pytest.raises(RuntimeError, match="no launch was simulated"):
+        last_report()
+    assert double[1, 4](np.ones(4)) is None
+    assert last_report().source.tree.name == "double"
+    report = simulate(double, 2, 4, np.ones(8))
+    assert last_report() is report
+
+
+def test_a_copy_of_what_nobody_has_written_is_warned_of():
+    x = cuda.device_array((4, 8), np.float32)
+    fills[1, 24](x)
+    told = r"8 of the 32 elements that are copied to the host have never been written"
+    with pytest.warns(UnwrittenWarning, match=told):
+        host = x.copy_to_host()
+    assert host[:3].all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x[:3].copy_to_host()
+        fills[1, 32](x)
+        x.copy_to_host()
+        cuda.to_device(host).copy_to_host()

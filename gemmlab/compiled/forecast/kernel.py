@@ -122,10 +122,11 @@ def predict_time(
     not end, and NotImplementedError for an instruction whose meaning is not known.
     """
     target = known_device(device)
+    if max_registers is None:  # which ptxas ignores where it knows the size of a block
+        options = {"launch_bounds": math.prod(dim(block)), **options}
     code = compiled(
-        function, arguments, name_of(target.compute_capability), max_registers,
-        **{"launch_bounds": math.prod(dim(block)), **options},
-    )  # fmt: skip
+        function, arguments, name_of(target.compute_capability), max_registers, **options
+    )
     executed = execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
     return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
 
@@ -278,8 +279,10 @@ def sentence(forecast: Forecast) -> str:
         part = PARTS[forecast.bottleneck]
         return f"It waits mostly for {part}: an SM would be done after {alone:.0%} of that time."
     used = uses(forecast.result)
-    told = ", ".join(f"{share:.0%} {name}" for name, share in list(used.items())[:MOST])
-    does = f"{sum(used.values()):.0%} of the issue slots issue an instruction ({told})"
+    most = [(name, share) for name, share in list(used.items())[:MOST] if share >= 0.005]
+    told = ", ".join(f"{share:.0%} {name}" for name, share in most)
+    does = f"{sum(used.values()):.0%} of the issue slots issue an instruction"
+    does += f" ({told})" if told else ""
     for cause, share in waits(forecast.result).items():
         return f"{does}; the others wait mostly for {cause} ({share:.0%})."
     return f"{does}."

@@ -165,7 +165,8 @@ def listing(
     """Compile a kernel with Numba and ptxas for arguments of these types, and read its listing.
 
     options : those of `numba.cuda.jit`, such as fastmath and launch_bounds
-    Raises RuntimeError where a tool is missing or refuses the code, and what Numba raises.
+    Raises RuntimeError where a tool is missing or refuses the code, NotImplementedError for a
+    kernel that waits for the whole grid, and what Numba raises.
     """
     return _listing(*_asked(function, arguments, target, max_registers, options))
 
@@ -221,9 +222,13 @@ def _cubin(
     **more: Any,
 ) -> tuple[bytes, Usage]:  # fmt: skip
     capability = architecture(target).capability
-    return assemble(
-        ptx(function, signature, capability, **dict(options), **more), target, registers
-    )
+    text = ptx(function, signature, capability, **dict(options), **more)
+    if "cudaCGGetIntrinsicHandle" in text:  # of a library of the CUDA Toolkit
+        raise NotImplementedError(
+            "a kernel that waits for the whole grid, by cuda.cg.this_grid().sync(), is not "
+            "compiled here; predict its parts, each as a launch of its own"
+        )
+    return assemble(text, target, registers)
 
 
 def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:

@@ -107,10 +107,15 @@ def facts(name: str) -> Facts:
     >>> facts("h200").fma_interval
     2
     """
-    if name not in names() or not _table(text_of(name)):
-        known = ", ".join(other for other in names() if _table(text_of(other)))
-        raise ValueError(f"no facts of the SM of {name!r}; there are those of {known}")
+    if name not in known():
+        raise ValueError(f"no facts of the SM of {name!r}; there are those of {', '.join(known())}")
     return parse(name, text_of(name))
+
+
+@cache
+def known() -> tuple[str, ...]:
+    """Return the names of the devices that have facts."""
+    return tuple(name for name in names() if _table(text_of(name)))
 
 
 def parse(name: str, text: str) -> Facts:

@@ -42,7 +42,7 @@ NAMES = {
     "gemmlab.model.counters": {"Counters"},
     "gemmlab.simt.races.hazards": {"Hazard", "Note", "Touch"},
     "gemmlab.simt.races.release": {"Releases"},
-    "gemmlab.simt.report.report": {"Report"},
+    "gemmlab.simt.report.report": {"Origin", "Report"},
     "gemmlab.simt.report.trace": {"Access", "Shares"},
     "gemmlab.simt.syntax.source": {"Source"},
 }

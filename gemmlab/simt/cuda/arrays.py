@@ -1,6 +1,7 @@
 """Arrays of the simulated GPU and of the host, as programs of Numba-CUDA make and copy them."""
 
 import sys
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,18 @@ class Copies:
     """Arrays that a GPU can use are copied to and from the host by these methods."""
 
     def copy_to_host(self, ary: np.ndarray | None = None, stream: Any = 0) -> np.ndarray:
-        """A copy, in `ary` where that is given; TypeError, ValueError unless it is of its kind."""
+        """A copy, in `ary` where that is given; TypeError, ValueError unless it is of its kind.
+
+        An UnwrittenWarning says how many of its elements nobody has ever written.
+        """
+        missing = getattr(self, "unwritten", None)
+        if missing is not None and missing.any():
+            warnings.warn(
+                f"{int(missing.sum()):,} of the {missing.size:,} elements that are copied to the "
+                "host have never been written; a GPU has there whatever was there before",
+                UnwrittenWarning,
+                stacklevel=2,
+            )
         if ary is None:
             return np.array(self, subok=False)
         _check_alike(self, ary)
@@ -36,6 +48,10 @@ class Copies:
         source = np.asanyarray(ary)
         _check_alike(self, source)
         self[...] = source.reshape(self.shape)
+
+
+class UnwrittenWarning(UserWarning):
+    """Memory is copied to the host that nobody has written."""
 
 
 def _numpy_asks() -> bool:

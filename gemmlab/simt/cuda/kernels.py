@@ -19,7 +19,8 @@ from gemmlab.simt.cuda import arrays, devices
 from gemmlab.simt.cuda.overloads import Compilable, Compiled, Overloads
 from gemmlab.simt.cuda.signatures import Argument, converted, declared, evaluated, type_of
 from gemmlab.simt.launch import freeze, simulate
-from gemmlab.simt.report.report import Report
+from gemmlab.simt.races.hazards import Note
+from gemmlab.simt.report.report import Origin, Report
 
 __all__ = ["In", "InOut", "Out", "declare_device", "jit"]
 
@@ -40,6 +41,7 @@ class Watcher(NamedTuple):
     before: Callable[[Call], None]
     after: Callable[[Launched], None]
     failed: Callable[[], None] = lambda: None
+    sample: bool = False  # whether the first and the last blocks of a large launch are enough
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,12 @@ _watchers: list[Watcher] = []
 
 @contextmanager
 def watching(
-    after: Callable[[Launched], None], before: Callable[[Call], None] = lambda call: None
+    after: Callable[[Launched], None],
+    before: Callable[[Call], None] = lambda call: None,
+    sample: bool = False,
 ) -> Iterator[None]:
     """Call both with each launch in the body, in which hazards are collected, not raised."""
-    with watched_by(Watcher(before, after)):
+    with watched_by(Watcher(before, after, sample=sample)):
         yield
 
 
@@ -72,7 +76,7 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _watchers.remove(watcher)
 
 
-def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> Report:
+def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> None:
     """Simulate a launch; HazardError at its first hazard, unless somebody watches."""
     __tracebackhide__ = True  # as in `told_at_the_kernel`
     for watcher in _watchers:
@@ -86,14 +90,17 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
             *args,
             shared_bytes=shared_bytes,
             on_hazard="collect" if _watchers else "raise",
+            sample=any(watcher.sample for watcher in _watchers),
         )
     except Exception:  # not an interrupt, after which the launch has not ended
         for watcher in _watchers:
             watcher.failed()
         raise
+    report.origin = kernel.origin or report.origin
+    for note in kernel.notes:
+        report.note(note)
     for watcher in _watchers:
         watcher.after(Launched(report, time.perf_counter() - start))
-    return report
 
 
 FORALL_THREADS = 256  # of a block where the caller leaves the choice
@@ -152,6 +159,8 @@ class SimulatedKernel(Compilable):
         functools.update_wrapper(self, py_func)
         self.py_func, self.targetoptions = py_func, options
         self.declared = signatures
+        self.origin: Origin | None = None  # of what a program has written, where that is no kernel
+        self.notes: tuple[Note, ...] = ()  # for the reports of its launches, from who made it
         self.program: dict = {}  # the function and its device functions, rewritten when first met
         self.overloads = Overloads({s: Compiled(self, s) for s in signatures})
         self.specialized = len(signatures) == 1  # as Numba has it: others are not compared
@@ -169,7 +178,10 @@ class SimulatedKernel(Compilable):
     nopython_signatures = signatures
 
     def __getitem__(self, launch: tuple) -> Callable:
-        """kernel[grid, block, stream, shared_bytes], to be called with the arguments."""
+        """kernel[grid, block, stream, shared_bytes], to be called with the arguments.
+
+        As of Numba's, the call returns nothing; `gemmlab.last_report()` says what it did.
+        """
         if not isinstance(launch, tuple) or not 2 <= len(launch) <= 4:
             raise TypeError(
                 f"{self.__name__}[{launch!r}] does not say how to launch; use [grid, block], or "
@@ -187,16 +199,15 @@ class SimulatedKernel(Compilable):
         for name, sizes in (("griddim", griddim), ("blockdim", blockdim)):
             _check_sizes(name, sizes)
 
-        def run(*args: object) -> Report:
+        def run(*args: object) -> None:
             __tracebackhide__ = True  # as in `told_at_the_kernel`
             after: list[Callable[[], None]] = []
             values = self._arguments(args, after)
-            report = launched(self, griddim, blockdim, values, sharedmem)
+            launched(self, griddim, blockdim, values, sharedmem)
             for give_back in after:
                 give_back()
             types = tuple(map(type_of, values))
             self.overloads.setdefault(types, Compiled(self, types, "C"))
-            return report
 
         return run
 
@@ -307,8 +318,8 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
     """Mark a kernel, or with `device` a function that kernels call.
 
     In the place of the function may be a signature, as in `jit("void(float32[:])")`, or a list of
-    them: numbers are then converted to its types, and other arrays refused, as by Numba. Options
-    on how to compile change nothing here.
+    them: numbers are then converted to its types, and other arrays refused, as by Numba. With
+    debug=True a division by 0 raises, as there; other options on how to compile change nothing.
 
     Raises TypeError for an option that is none, NotImplementedError for code of another language.
     """
@@ -324,6 +335,8 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
     function = plain if hasattr(plain, "__code__") else None
     if device:
         given = {"device": True, **options}
+        if isinstance(options.get("inline"), bool):  # as Numba turns them into what it reads
+            given["inline"] = "always" if options["inline"] else "never"
         return _marked(function, lambda f: DeviceFunction(f, given))
     signatures = declared(func_or_sig) if function is None and func_or_sig is not None else []
     return _marked(function, lambda f: SimulatedKernel(f, options, signatures))

@@ -12,15 +12,17 @@ import numpy as np
 from numpy import float32, float64, uint64
 
 from gemmlab.simt.cuda.arrays import DeviceArray, to_device
+from gemmlab.simt.cuda.kernels import jit
 from gemmlab.simt.numbers.types import NumberType
 
 xoroshiro128p_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
 xoroshiro128p_type = NumberType("xoroshiro128p", xoroshiro128p_dtype)  # for signatures
 _JUMP = (0xBEAC0467EBA5FACB, 0xD86B048B86AA9922)  # the polynomial of 2**64 steps
 
-# What a kernel calls: device functions, simulated like any other.
+# What a kernel calls: device functions, simulated and compiled like any other.
 
 
+@jit(device=True)
 def xoroshiro128p_next(states, index):
     """The next 64 random bits of `states[index]`, which goes one step on."""
     s0 = states[index]["s0"]
@@ -32,16 +34,19 @@ def xoroshiro128p_next(states, index):
     return result
 
 
+@jit(device=True)
 def xoroshiro128p_uniform_float64(states, index):
     """A float64 in [0, 1)."""
     return (xoroshiro128p_next(states, index) >> uint64(11)) * float64(2.0**-53)
 
 
+@jit(device=True)
 def xoroshiro128p_uniform_float32(states, index):
     """A float32 in [0, 1], rounded from the float64 below 1."""
     return float32(xoroshiro128p_uniform_float64(states, index))
 
 
+@jit(device=True)
 def xoroshiro128p_normal_float32(states, index):
     """A float32 of mean 0 and variance 1, by the method of Box and Muller: two steps."""
     u1 = xoroshiro128p_uniform_float32(states, index)
@@ -49,6 +54,7 @@ def xoroshiro128p_normal_float32(states, index):
     return math.sqrt(-float32(2) * math.log(u1)) * math.cos(float32(2 * math.pi) * u2)
 
 
+@jit(device=True)
 def xoroshiro128p_normal_float64(states, index):
     """A float64 of mean 0 and variance 1; Numba draws both of its numbers as float32."""
     u1 = xoroshiro128p_uniform_float32(states, index)

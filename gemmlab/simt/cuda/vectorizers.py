@@ -16,6 +16,8 @@ from gemmlab.simt.cuda import names as cuda
 from gemmlab.simt.cuda.arrays import as_cuda_array, device_array, is_cuda_array, to_device
 from gemmlab.simt.cuda.kernels import DeviceFunction, SimulatedKernel, jit
 from gemmlab.simt.cuda.signatures import declared, evaluated
+from gemmlab.simt.races.hazards import Note
+from gemmlab.simt.report.report import Origin
 
 __all__ = ["Reduce", "reduce", "vectorize"]
 
@@ -34,7 +36,9 @@ def made(name: str, parameters: list[str], count: str, body: str, function: Any)
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     scope: dict[str, Any] = {"cuda": cuda, "function": function}
     exec(compile(text, file, "exec"), scope)
-    return jit(scope[name])
+    kernel = jit(scope[name])
+    kernel.origin = Origin.of(plain(function))
+    return kernel
 
 
 def plain(function: Any) -> Callable:
@@ -205,6 +209,8 @@ class Reduce:
             return init
         kernel = _kernel(self.function, arr.dtype.type)
         blocks = min(-(-values.size // THREADS), BLOCKS)
+        kernel.origin = Origin.of(self.function.py_func)
+        kernel.notes = depends_on_order(self.function.py_func, values)
         partials = device_array(blocks, arr.dtype)
         kernel[blocks, THREADS, stream](values, partials, init, blocks == 1)
         if blocks > 1:
@@ -217,6 +223,48 @@ class Reduce:
 
 
 reduce = Reduce
+TRIED = 16  # triples of elements
+NEAR = 1e-3  # of the largest float in two sums: so far rounding may bring them apart
+
+
+def depends_on_order(function: Callable, values: Any) -> tuple[Note, ...]:
+    """Note that a function gives other results in another order, with elements that show it.
+
+    A function that cannot be called on the host, because it asks for its thread, is not judged.
+    """
+    ways: dict[tuple[str, str], Callable] = {
+        ("f(f(a, b), c)", "f(a, f(b, c))"): lambda f, a, b, c: (f(f(a, b), c), f(a, f(b, c))),
+        ("f(a, b)", "f(b, a)"): lambda f, a, b, c: (f(a, b), f(b, a)),
+    }
+    host = np.asarray(values)
+    places = np.random.default_rng(0).integers(0, len(host), (TRIED, 3))
+    for names, both in ways.items():
+        for a, b, c in host[places]:
+            try:
+                with np.errstate(all="ignore"):
+                    one, other = np.array(both(function, a, b, c)).astype(host.dtype)
+                    differ = one != other
+                    if host.dtype.kind in "fc":
+                        differ = abs(one - other) > NEAR * max(map(abs, (a, b, c, one, other)))
+            except Exception:
+                return ()
+            if differ:
+                return (_order_note(function, names, (one, other), (a, b, c)),)
+    return ()
+
+
+def _order_note(function: Callable, names: tuple, results: tuple, values: tuple) -> Note:
+    code, origin = function.__code__, (0, 0, 0)
+    (first, second), (one, other) = names, results
+    given = ", ".join(f"{n} = {v}" for n, v in zip("abc", values, strict=True) if f"{n}" in first)
+    text = (
+        f"{function.__name__} is not what a reduction needs: {first} is {one}, and {second} is "
+        f"{other}, for {given}; the threads of a GPU take the elements in another order"
+    )
+    line = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+    return Note(
+        code.co_firstlineno, line, origin, origin, text, "order-of-reduction", code.co_filename
+    )
 
 
 @cache

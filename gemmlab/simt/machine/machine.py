@@ -77,7 +77,7 @@ class Machine:
         self.waits = Waits(*self.lanes.shape)
         self.findings = Findings(report, self.lanes, self.calls)
         self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
-        self.operations = Operations(self.tally, launch.contract)
+        self.operations = Operations(self.tally, launch)
         self.memory = Memory(self, global_arrays, self.operations.compare)
         self.copies = Copies()
         self.under_way: UnderWay | None = None
@@ -141,6 +141,9 @@ class LaneCounts(Tally):
         if counts is None:
             counts = self.ticks[key] = np.zeros(self.lanes.threads, np.int64)
         counts += self.lanes.full(self.masks[-1])[0]
+
+    def mark(self, line: int, what: str) -> None:
+        """Leave out what is worth knowing of an operation: such launches are small."""
 
     def keep(self, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
         """Note an access of the lanes of `mask`."""

@@ -9,35 +9,60 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.model.counters import DIVISION, FLOAT64
 from gemmlab.simt.memory.array import merged
 from gemmlab.simt.numbers import arithmetic
-from gemmlab.simt.numbers.lanes import Mask, Masks, both, without
+from gemmlab.simt.numbers.lanes import Lanes, Launch, Mask, Masks, both, without
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, number, shown, truth
 from gemmlab.simt.report.tally import Tally
 
 MIXED = ("iu", "ui")  # kinds of two operands, of which one is signed
 COMPARED = (*NUMBER, tuple)
+DIVISIONS = ("Div", "FloorDiv", "Mod")
+WIDE = "dD"  # NumPy's letters of float64 and complex128
 
 
 class Operations:
     """A rewritten kernel calls these methods for its operators.
 
     contract : whether a float a·b + c is rounded once
+    raises : whether a division by 0 raises, as Python's does: of a kernel with debug=True
+    fastmath : whether one of float32 does not raise even then
     """
 
-    def __init__(self, tally: Tally, contract: bool) -> None:
-        self.tally, self.contract = tally, contract
+    def __init__(self, tally: Tally, launch: Launch) -> None:
+        self.tally, self.contract = tally, launch.contract
+        self.raises, self.fastmath = launch.debug, launch.fastmath
 
     def binary(self, op: str, a: Any, b: Any, line: int) -> Any:
+        if self.raises and op in DIVISIONS:
+            self._check_divisor(op, a, b)
         result = arithmetic.binary(op, a, b)
         self.tally.tick(line, "inst_fp" if result.dtype.kind in "fc" else "inst_integer")
+        if result.dtype.char in WIDE:
+            self.tally.mark(line, FLOAT64)
         if op in ("FloorDiv", "Mod") and result.dtype.kind in "iu":
+            self.tally.mark(line, DIVISION)
             zero = both(self.tally.masks[-1], np.equal(b, 0))
             if zero is not False:
                 text = "thread {thread} divides an integer by 0, which stops no GPU: the result "
                 text += "means nothing"
                 self.tally.findings.note("division-by-zero", line, zero, text)
         return result
+
+    def _check_divisor(self, op: str, a: Any, b: Any) -> None:
+        """Raise ZeroDivisionError where an active lane divides by 0, in the words of Numba."""
+        a, b = np.asarray(a), np.asarray(b)
+        kind = np.result_type(a, b)
+        if op == "Div" and self.fastmath and kind == np.float32:
+            return
+        zero = both(self.tally.masks[-1], np.equal(b, 0))
+        if zero is False:
+            return
+        what = "complex " if kind.kind == "c" else ""
+        what = "integer " if op != "Div" and kind.kind in "iu" else what
+        text = f"{what}{'modulo' if op == 'Mod' else 'division'} by zero"
+        raise ZeroDivisionError(f"{text} [{_where(self.tally.lanes, zero)}]")
 
     def unary(self, op: str, a: Any, line: int) -> Any:
         result = arithmetic.unary(op, a)
@@ -65,6 +90,8 @@ class Operations:
             a, b = arithmetic.comparable(a, b)
         result = arithmetic.COMPARE[op](a, b)
         self.tally.tick(line, "inst_fp" if "f" in kinds else "inst_integer")
+        if "f" in kinds and (kinds != "ff" or a.dtype.char in WIDE or b.dtype.char in WIDE):
+            self.tally.mark(line, FLOAT64)
         return result
 
     def same(self, a: Any, b: Any) -> bool:
@@ -95,6 +122,13 @@ class Operations:
         if not all(getattr(v, "dtype", np.dtype(bool)).kind == "f" for v in (a, b, c)):
             a, b, c = (np.asarray(v).astype(np.float64)[()] for v in (a, b, c))
         return arithmetic.fma(a, b, c)
+
+
+def _where(lanes: Lanes, mask: Mask) -> str:
+    """Name the first lane of a mask, and its block."""
+    row, thread = lanes.first(mask)
+    block = int(lanes.blocks[row, 0])
+    return f"block {lanes.block_name(block)}, thread {lanes.thread_name(thread)}"
 
 
 def _not_compared(a: Any, b: Any) -> TypeError:
@@ -239,7 +273,5 @@ class Branches:
         lanes = both(self.masks[-1], np.logical_not(truth(test)))
         if lanes is False:
             return
-        at = self.tally.lanes
-        row, thread = at.first(lanes)
-        where = f"block {at.block_name(int(at.blocks[row, 0]))}, thread {at.thread_name(thread)}"
+        where = _where(self.tally.lanes, lanes)
         raise error(f"{text} [{where}]" if text else f"[{where}]")

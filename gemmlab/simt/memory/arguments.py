@@ -65,8 +65,11 @@ class Argument:
         self.array = Array("global", buffer, shape, self.strides, at, self.name, shadow)
         self.array.writeable = self.host.flags.writeable
 
-    def copy_back(self) -> None:
-        """Give the host what the kernel has stored, if it has."""
+    def copy_back(self, whole: bool = True) -> None:
+        """Give the host what the kernel has stored, if it has.
+
+        whole : whether all blocks have run; else what is missing counts as written
+        """
         if not self.array.written or not self.host.flags.writeable:
             return
         offset, shadow = int(self.array.offset), self.array.shadow
@@ -75,7 +78,9 @@ class Argument:
             self.origin[...] = self.host
         if self.record is not None:
             self.record[self.name.rpartition(".")[2]] = self.host[()]
-        if self.unwritten is not None:
+        if self.unwritten is not None and not whole:
+            self.unwritten[...] = False
+        elif self.unwritten is not None:
             parts = self.host.itemsize // shadow.unit if shadow.unit else 1
             rows = shadow.unwritten.reshape(-1, parts).any(axis=1)
             self.unwritten[...] = self.over(rows, offset)

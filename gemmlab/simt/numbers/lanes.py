@@ -73,7 +73,10 @@ np.empty((32 << 20) - (1 << 16), np.uint8)
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch: what `simulate` is asked for, checked."""
+    """A launch: what `simulate` is asked for, checked.
+
+    debug, fastmath : as `cuda.jit` was told
+    """
 
     grid: Dim3
     block: Dim3
@@ -81,6 +84,8 @@ class Launch:
     max_steps: int
     contract: bool
     gpu: Device | None
+    debug: bool = False
+    fastmath: bool = False
 
     @property
     def blocks(self) -> int:

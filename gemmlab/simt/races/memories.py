@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.simt.races.release import Releases
-from gemmlab.simt.races.shadow import Clash, Shadow
+from gemmlab.simt.races.shadow import Clash, Shadow, Touched
 from gemmlab.simt.races.visits import Now, Visits
 
 
@@ -76,6 +76,7 @@ class GlobalShadow(Shadow):
     """A `Shadow` of global memory, where fences and atomics order threads of any two blocks.
 
     written : whether anybody has stored to the array
+    forgot : whether a wait of the whole grid has dropped runs
     runs : what was read, written and updated, while all was by runs; None afterwards
     unwritten : the elements that nobody has ever written; None where all have been
     """
@@ -84,7 +85,7 @@ class GlobalShadow(Shadow):
         self, size: int, threads: int, lanes: int, releases: Releases | None = None
     ) -> None:
         super().__init__(size, threads, lanes, releases)
-        self.written = False
+        self.written = self.forgot = False
         self.unwritten: np.ndarray | None = None
         self.runs: dict[str, Runs] | None = self._no_runs()
 
@@ -94,6 +95,7 @@ class GlobalShadow(Shadow):
     def order(self) -> None:
         """Note a wait of the whole grid: what came before is over."""
         self.floor = self.visits.next
+        self.forgot |= self.runs is not None and any(r.runs for r in self.runs.values())
         self.runs = None if self.runs is None else self._no_runs()
         for kept in (self.readers, self.updaters):
             if kept.far is not None:
@@ -144,12 +146,44 @@ class GlobalShadow(Shadow):
         run = run_of(at, lane, now, self.visits, self.fences)
         if run and all(runs.allows(run) for runs in self.runs.values()) and self.runs[op].put(run):
             return True
-        kinds = {"read": self.readers, "write": self.writers, "atomic": self.updaters}
+        kinds = self._kinds()
         for kind, runs in self.runs.items():
             if runs.runs:
                 runs.spread(kinds[kind].begin())
         self.runs = None
         return False
+
+    def reaches_the_end(self) -> bool:
+        """Say whether the last element has been stored to, which is soon known."""
+        if self.runs is None:
+            return self.writers.first is not None and self.writers.first.item(-1) >= 0
+        runs = self.runs["write"].runs
+        return bool(runs) and runs[-1].stop == self.size
+
+    def has(self, op: str) -> bool:
+        """Say whether any element has been touched so."""
+        return bool(self.runs[op].runs) if self.runs else self._kinds()[op].first is not None
+
+    def last(self, op: str) -> np.ndarray:
+        """Return the last touch of some kind of each element; -1 is none."""
+        kept = self._kinds()[op].first
+        touches = np.full(self.size, -1, np.int64) if kept is None else kept
+        if self.runs:
+            self.runs[op].spread(touches)
+        return touches
+
+    def touched(self, op: str) -> np.ndarray:
+        """Return a number for each element that is at least 0 where it has been touched so."""
+        kept = self._kinds()[op].first
+        if kept is not None:
+            return kept
+        touched = np.full(self.size, -1, np.int8)
+        for start, stop, _ in self.runs[op].runs if self.runs else ():
+            touched[start:stop] = 0
+        return touched
+
+    def _kinds(self) -> dict[str, Touched]:
+        return {"read": self.readers, "write": self.writers, "atomic": self.updaters}
 
     def unset(self, at: np.ndarray) -> np.ndarray | None:
         """Mark the elements `at` that nobody has written, (elements,); None if all are written."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import NamedTuple
 
+import numpy as np
+
 from gemmlab.model.counters import (
     OPS,
     TRANSACTIONS,
@@ -24,7 +26,21 @@ from gemmlab.simt.races.hazards import Hazard, HazardError, Note
 from gemmlab.simt.races.release import Releases
 from gemmlab.simt.races.shadow import Shadow
 from gemmlab.simt.report.trace import Access, Shares
+from gemmlab.simt.report.why_slow import Reason, why_slow
 from gemmlab.simt.syntax.source import Source
+
+
+class Origin(NamedTuple):
+    """What was launched: its name, and where it is defined."""
+
+    name: str
+    file: str
+    line: int
+
+    @classmethod
+    def of(cls, function: Callable) -> Origin:
+        code = function.__code__
+        return cls(function.__name__, code.co_filename, code.co_firstlineno)
 
 
 class Report:
@@ -42,6 +58,12 @@ class Report:
     trace : accesses of the lines that were traced
     shares : what each thread loads and stores, where that was counted
     grid, block : of the launch, as (x, y, z)
+    origin : the kernel, or the function of which `vectorize` or `reduce` has made one
+    types, numbers : the types of the arguments that are arrays, and of those that are floats
+    marks : warp instructions of the kinds of `model.counters.MARKS`, by file, line and kind
+    sampled : how many blocks were simulated, where these were not all
+    launches : how many are added up here
+    idle : threads that did nothing but test their index; None where that was not counted
     """
 
     def __init__(self, source: Source, grid: Dim3, block: Dim3, on_hazard: str) -> None:
@@ -58,6 +80,13 @@ class Report:
         self.notes: tuple[Note, ...] = ()
         self.trace: list[Access] = []
         self.shares: Shares | None = None
+        self.origin = Origin(source.tree.name, source.file, source.first_line)
+        self.types: dict[str, np.dtype] = {}
+        self.numbers: dict[str, np.dtype] = {}
+        self.marks: Counter[tuple[str, int, str]] = Counter()
+        self.idle: int | None = None
+        self.sampled: int | None = None
+        self.launches = 1
 
     @property
     def counters(self) -> TransactionCounters:
@@ -85,6 +114,10 @@ class Report:
         """Active lanes per warp instruction, 32 at best, for each line of the kernel's file."""
         found = {line: derived(counts) for line, counts in sorted(self.by_line.items())}
         return {line: d["active_lanes"] for line, d in found.items() if "active_lanes" in d}
+
+    def why_slow(self) -> tuple[Reason, ...]:
+        """Return what may make the kernel slow, the weightiest first, each with its line."""
+        return why_slow(self)
 
     def counters_of(self, source: Source, line: int) -> Counters:
         """Return the counters of `line`, a line of the function in `source`."""

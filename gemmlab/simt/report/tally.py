@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.model.counters import Counters
+from gemmlab.model.counters import MARKS, Counters
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.memory.batch import Calls, Lane
 from gemmlab.simt.memory.counting import OneAddress
@@ -160,6 +160,12 @@ class Findings:
         )
 
 
+# What a lane does for itself alone, and with a barrier for nobody.
+ALONE = frozenset(
+    ("inst_integer", "inst_fp", "inst_control", "inst_barrier", "inst_syncwarp", *MARKS)
+)
+
+
 class Running(NamedTuple):
     """A mask, its warps with an active lane and its active lanes; operations by source and line."""
 
@@ -175,6 +181,7 @@ class Tally:
     An operation adds 1 to `ticks`, its count with the present mask, in the present function; the
     warps and lanes of the mask are multiplied in when the counts are settled.
     running : recent masks, with their warps, lanes and `ticks`, by the mask's identity
+    busy : lanes that have touched memory or told others something; None once all have
     sums : how often the counters of a line, by name, got the same amounts; a loop adds the same
     """
 
@@ -194,6 +201,7 @@ class Tally:
         self.frame: object = None
         self.ticks: dict[tuple[int, str | OneAddress], int] = {}
         self.sums: dict[tuple[Source, int, tuple, tuple], int] = {}
+        self.busy: np.ndarray | None = np.zeros(lanes.shape, bool)
 
     def counters(self, line: int) -> Counters:
         known = self.calls.frames[-1].counters
@@ -210,6 +218,11 @@ class Tally:
         if self.masks[-1] is not self.mask or self.calls.frames[-1] is not self.frame:
             self._turn_to(self.masks[-1], line)
         key, ticks = (line, kind), self.ticks
+        ticks[key] = ticks.get(key, 0) + 1
+
+    def mark(self, line: int, what: str) -> None:
+        """Count an operation, which `tick` has counted, among those of one more kind."""
+        key, ticks = (line, what), self.ticks
         ticks[key] = ticks.get(key, 0) + 1
 
     def add(self, line: int, names: tuple[str, ...], amounts: tuple[int, ...]) -> None:
@@ -244,7 +257,12 @@ class Tally:
         """Add what was counted to the report, and forget the masks."""
         for running in self.running.values():
             for source, ticks in running.ticks.items() if running.warps else ():
+                if self.busy is not None and any(kind not in ALONE for _, kind in ticks):
+                    self._note_busy(running.mask)
                 for (line, kind), times in ticks.items():
+                    if kind in MARKS:
+                        self.report.marks[source.file, line, kind] += times * running.warps
+                        continue
                     counters = self.report.counters_of(source, line)
                     warps, lanes = times * running.warps, times * running.lanes
                     if isinstance(kind, OneAddress):
@@ -262,6 +280,18 @@ class Tally:
         self.sums.clear()
         self.running.clear()
         self.mask = object()  # which no mask is
+
+    def _note_busy(self, mask: Mask) -> None:
+        """Note that lanes do what others may notice; None in `busy` is all of them."""
+        if mask is None:
+            self.busy = None
+        elif self.busy is not None:
+            self.busy |= mask
+
+    def idle(self) -> int:
+        """Return how many threads have touched no memory so far."""
+        threads = int(self.lanes.full(self.lanes.present).sum())
+        return 0 if self.busy is None else threads - int(self.busy.sum())
 
     def _active(self, mask: Mask) -> tuple[int, int]:
         if mask is False:
