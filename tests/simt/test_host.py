@@ -172,8 +172,6 @@ def test_what_a_program_asks_of_a_kernel():
     (compiled, _) = kernel.overloads.values()
     h200 = device("h200")
     assert compiled.max_cooperative_grid_blocks(1024) == h200.sms * 2
-    with pytest.raises(NotImplementedError, match="inspect_llvm"):
-        kernel.inspect_types()
     only = kernel.specialize(np.zeros(3))
     only[1, 3](np.zeros(3))
     with pytest.raises(TypeError, match="takes"):

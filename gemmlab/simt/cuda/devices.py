@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, NamedTuple, Self
 
 from gemmlab.device import RECORDED
-from gemmlab.device import Device as DeviceFile
 from gemmlab.device import device as device_called
 from gemmlab.simt.launch import MAX_GRID, MAX_Z
 
@@ -71,8 +70,10 @@ class Device:
     uuid = "GPU-simulated"
     supports_float16, supports_bfloat16 = True, False
 
-    def __init__(self, simulated: DeviceFile) -> None:
-        self.simulated = simulated
+    def __init__(self, devnum: int = 0) -> None:
+        if devnum != 0:
+            raise IndexError(f"device {devnum!r} is not there; the simulated GPU is device 0")
+        self.simulated = simulated = device_called(RECORDED)  # the GPU that gemmlab has recorded
         self.name = f"{simulated.title} (simulated)"
         self.compute_capability = simulated.compute_capability
 
@@ -90,6 +91,12 @@ class Device:
 
     def __exit__(self, *error: object) -> None:
         """Nothing is held."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     def __repr__(self) -> str:
         return f"<CUDA device 0 '{self.name}'>"
@@ -144,8 +151,8 @@ _context = Context()
 
 @cache
 def current_device() -> Device:
-    """Return the simulated GPU, whose numbers are those of the GPU that gemmlab has recorded."""
-    return Device(device_called(RECORDED))
+    """Return the simulated GPU."""
+    return Device()
 
 
 get_current_device = current_device
@@ -153,9 +160,7 @@ get_current_device = current_device
 
 def select_device(device_id: int) -> Device:
     """The GPU of a number; IndexError unless it is 0."""
-    if device_id != 0:
-        raise IndexError(f"device {device_id!r} is not there; the simulated GPU is device 0")
-    return current_device()
+    return current_device() if device_id == 0 else Device(device_id)
 
 
 def get_context(devnum: int | None = None) -> "Context":
