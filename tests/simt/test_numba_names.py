@@ -162,6 +162,7 @@ def test_a_program_finds_numbas_types_and_errors():
 
         gpu = simulated.cudadrv.driver.Device(0)
         assert (gpu, gpu.WARP_SIZE) == (simulated.get_current_device(), 32)
+        assert "simulated" in str(simulated.gpus[0]._device.name)
         with pytest.raises(IndexError, match="device 1 is not there"):
             simulated.cudadrv.driver.Device(1)
 

@@ -77,6 +77,11 @@ class Device:
         self.name = f"{simulated.title} (simulated)"
         self.compute_capability = simulated.compute_capability
 
+    @property
+    def _device(self) -> Self:
+        """Itself: Numba wraps a device in `cuda.gpus`, and programs ask the wrap for it."""
+        return self
+
     def __getattr__(self, name: str) -> Any:
         if name in ATTRIBUTES:
             return ATTRIBUTES[name](self.simulated)
