@@ -1,5 +1,6 @@
 """The host's half of `cuda`: what a program asks of it, as of `numba.cuda`, and what is refused."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -312,6 +313,11 @@ def test_a_stream_does_everything_at_once():
     with stream.auto_synchronize() as same, cuda.defer_cleanup(), cuda.profiling():
         double[1, 4, same](np.zeros(4))
     stream.add_callback(lambda *arguments: called.append(arguments), "arg")
+
+    async def waited():
+        return await stream.async_done()
+
+    assert asyncio.run(waited()) is stream
     assert called == [(stream, 0, "arg")]
     assert cuda.event().query()
 

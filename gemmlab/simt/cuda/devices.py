@@ -5,7 +5,7 @@ Everything asked of a stream is done at once.
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, Self
@@ -68,7 +68,7 @@ class Device:
 
     id = 0
     uuid = "GPU-simulated"
-    supports_float16, supports_bfloat16 = True, False
+    supports_float16, supports_bfloat16, supports_fp8 = True, False, False
 
     def __init__(self, devnum: int = 0) -> None:
         if devnum != 0:
@@ -90,6 +90,10 @@ class Device:
 
     def reset(self) -> None:
         """Forget what the GPU holds, which here is nothing."""
+
+    def get_primary_context(self) -> "Context":
+        """Return the context, of which there is one."""
+        return _context
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +125,24 @@ class Context:
 
     def synchronize(self) -> None:
         """Wait for the simulated GPU, which has always finished."""
+
+    def push(self) -> None:
+        """Make it the one that works, which it always is."""
+
+    def pop(self) -> None:
+        """Let another one work; there is none."""
+
+    def create_stream(self) -> "Stream":
+        """Return a new stream."""
+        return Stream()
+
+    def create_event(self, timing: bool = True) -> "Event":
+        """Return a new event."""
+        return Event(timing)
+
+    def get_default_stream(self) -> "Stream":
+        """Return the stream of launches that name none."""
+        return Stream()
 
     def reset(self) -> None:
         """Forget what the GPU holds, which here is nothing."""
@@ -258,6 +280,14 @@ class Stream:
     def add_callback(self, callback: Callable, arg: Any = None) -> None:
         """Call `callback(stream, status, arg)` when what was asked is done, which is now."""
         callback(self, 0, arg)
+
+    def async_done(self) -> Awaitable[Self]:
+        """Return what a coroutine can wait for: the stream, when what was asked is done."""
+        import asyncio  # which takes long, and has been imported by who can wait for it
+
+        done: asyncio.Future[Self] = asyncio.get_running_loop().create_future()
+        done.set_result(self)
+        return done
 
     def __repr__(self) -> str:
         return "<simulated CUDA stream>"
