@@ -106,6 +106,17 @@ def llvm_and_ptx(
         return code.get_llvm_str(), code.get_asm_str(cc=capability)
 
 
+def annotated(
+    function: Callable, signature: Any, capability: Capability, **options: Any
+) -> str:  # fmt: skip
+    """Return the source of a kernel, or of a device function, with the types that Numba infers."""
+    with numbas.own(), standing_in(capability):
+        from numba.cuda import compiler
+
+        made = compiler.compile_cuda(function, None, signature, cc=capability, **options)
+        return str(made.type_annotation)
+
+
 def disassembled(cubin: bytes, *options: str) -> str:
     """Return what nvdisasm writes of a cubin; "-c": its instructions, "-json": the same as data."""
     with tempfile.TemporaryDirectory() as folder:

@@ -111,10 +111,10 @@ class Spool:
 
 def _of(path: Path) -> Iterator[tuple]:
     """The whole entries of a file; what a process was writing when it ended is none."""
-    data = path.read_bytes()
-    while len(data) >= 8 and len(data) >= 8 + (size := int.from_bytes(data[:8], "little")):
-        yield pickle.loads(data[8 : 8 + size])
-        data = data[8 + size :]
+    left = memoryview(path.read_bytes())  # a slice copies nothing, however many entries there are
+    while len(left) >= 8 and len(left) >= 8 + (size := int.from_bytes(left[:8], "little")):
+        yield pickle.loads(left[8 : 8 + size])
+        left = left[8 + size :]
 
 
 def account(spool: Spool, outcome: Outcome) -> None:

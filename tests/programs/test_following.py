@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -120,6 +121,17 @@ def test_half_an_entry_is_none(tmp_path):
     (own,) = tmp_path.iterdir()
     own.write_bytes(own.read_bytes()[:-1])
     assert [entry[2:] for entry in spool.read()] == [("numba", False)]
+
+
+def test_many_launches_are_read_in_a_time_that_grows_as_they_do(tmp_path):
+    """Of 100,000 launches in a loop, the account took longer than the launches."""
+    spool = following.Spool(tmp_path)
+    spool.write("numba", "x" * 1000)
+    (own,) = tmp_path.iterdir()
+    own.write_bytes(20_000 * own.read_bytes())
+    start = time.process_time()
+    assert sum(1 for _ in spool.read()) == 20_000
+    assert time.process_time() - start < 3  # of 0.1 s; of 10 s if each entry copies the rest
 
 
 def test_a_process_that_outlives_its_program_is_left_alone(monkeypatch, tmp_path):

@@ -1,5 +1,6 @@
 """The host's half of `cuda`: what a program asks of it, as of `numba.cuda`, and what is refused."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -178,8 +179,6 @@ def test_what_a_program_asks_of_a_kernel():
     (compiled, _) = kernel.overloads.values()
     h200 = device("h200")
     assert compiled.max_cooperative_grid_blocks(1024) == h200.sms * 2
-    with pytest.raises(NotImplementedError, match="inspect_llvm"):
-        kernel.inspect_types()
     only = kernel.specialize(np.zeros(3))
     only[1, 3](np.zeros(3))
     with pytest.raises(TypeError, match="takes"):
@@ -340,6 +339,11 @@ def test_a_stream_does_everything_at_once():
     with stream.auto_synchronize() as same, cuda.defer_cleanup(), cuda.profiling():
         double[1, 4, same](np.zeros(4))
     stream.add_callback(lambda *arguments: called.append(arguments), "arg")
+
+    async def waited():
+        return await stream.async_done()
+
+    assert asyncio.run(waited()) is stream
     assert called == [(stream, 0, "arg")]
     assert cuda.event().query()
 

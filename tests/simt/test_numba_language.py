@@ -190,6 +190,11 @@ def test_types_are_wrong_where_no_thread_went(body, said):
         "if FLAG:\n    out[i] = x[i, 0]\nelse:\n    out[i] = x[i]",
         "if i < 0:\n    t = x[i]\n    while t > 0:\n        t -= 1\nelse:\n    out[i] = 1",
         "if i < 0:\n    cuda.atomic.add(out, 0, x[i + 99])\n    raise ValueError('no')\nout[i] = 1",
+        # behind a branch a variable has a type into which both ways fit, here int64 ...
+        "if i > 99:\n    return\nw = 1\nif i == 0:\n    w = np.uint32(1)\n"
+        "out[i] = cuda.shfl_sync(-1, w, 0)",
+        # ... and within the branch its own
+        "w = 1.0\nif i > 99:\n    w = int(x[i])\n    out[w] = 1\nout[i] = w",
     ],
 )
 def test_branches_that_no_thread_took_and_that_numba_compiles(body):

@@ -1,6 +1,8 @@
 """Names of `numba.cuda` that public programs use: what they mean here is what they mean there."""
 
+import io
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -131,6 +133,8 @@ def test_arrays_that_tell_of_their_memory_are_that_memory():
     elsewhere = {"shape": (1,), "typestr": "<f8", "data": (64, False), "version": 3}
     with pytest.raises(TypeError, match="not the simulated GPU's"):
         cuda.from_cuda_array_interface(elsewhere)
+    with pytest.raises(TypeError, match="memory at None is not"):  # cudaMalloc that failed
+        cuda.from_cuda_array_interface(elsewhere | {"data": (None, False)})
     np.testing.assert_allclose(array, [0, 2, 4, 3])
 
 
@@ -155,6 +159,12 @@ def test_a_program_finds_numbas_types_and_errors():
         @simulated.jit
         def kernel(x):
             x[0] = x[0, 0]
+
+        gpu = simulated.cudadrv.driver.Device(0)
+        assert (gpu, gpu.WARP_SIZE) == (simulated.get_current_device(), 32)
+        assert "simulated" in str(simulated.gpus[0]._device.name)
+        with pytest.raises(IndexError, match="device 1 is not there"):
+            simulated.cudadrv.driver.Device(1)
 
         for error in (TypingError, TypingErrorOfCuda, Exception):
             with pytest.raises(error, match=r"line \d+"):
@@ -185,5 +195,8 @@ def test_what_numba_compiles_of_a_kernel():
     assert kernel.overloads[given].local_mem_per_thread == kernel.get_local_mem_per_thread()
     assert 4 <= kernel.get_regs_per_thread() <= 32
     assert "EXIT" in kernel.inspect_sass(given)
+    typed = io.StringIO()
+    kernel.inspect_types(typed)
+    assert re.search(r"a = arg\(1, name=a\) +:: float32\b", typed.getvalue())
     text, result = cuda.compile_ptx(lambda a: a + a, (types.float32,), device=True, cc=(8, 0))
     assert (".target sm_80" in text, str(result)) == (True, "float32")

@@ -443,7 +443,7 @@ def from_cuda_array_interface(
     if 0 in shape:
         return np.empty(shape, dtype).view(DeviceArray)
     for start, told in _told.items():
-        if start <= address < start + told.size:
+        if address is not None and start <= address < start + told.size:
             memory: Any = told.memory()
             begin = memory.__array_interface__["data"][0]
             size, unit = _span(memory), memory.itemsize
@@ -452,8 +452,9 @@ def from_cuda_array_interface(
             result = view.view(DeviceArray)
             result.unwritten = _same_part(told.unwritten, address - start, result)
             return result
+    where = "None" if address is None else f"{address:#x}"  # None: ctypes' null pointer
     raise TypeError(
-        f"the memory at {address:#x} is not the simulated GPU's; copy the array to the host, and "
+        f"the memory at {where} is not the simulated GPU's; copy the array to the host, and "
         "give that to to_device"
     )
 

@@ -77,6 +77,14 @@ def as_numbas(value: Any) -> Any:
     return value
 
 
+def annotated(function: Callable, signature: tuple, options: dict[str, Any]) -> str:
+    """Return the source of a kernel with the types that Numba infers for its variables."""
+    if not numbas.installed():
+        raise NotImplementedError(MISSING)
+    capability = devices.current_device().compute_capability
+    return compilers.annotated(function, signature, capability, **options)
+
+
 @cache
 def code(function: Callable, signature: tuple, device: bool, options: tuple) -> Code:
     """Compile a kernel, or a device function, for arguments of Numba's types."""

@@ -5,13 +5,12 @@ Everything asked of a stream is done at once.
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, Self
 
 from gemmlab.device import RECORDED
-from gemmlab.device import Device as DeviceFile
 from gemmlab.device import device as device_called
 from gemmlab.simt.launch import MAX_GRID, MAX_Z
 
@@ -69,12 +68,19 @@ class Device:
 
     id = 0
     uuid = "GPU-simulated"
-    supports_float16, supports_bfloat16 = True, False
+    supports_float16, supports_bfloat16, supports_fp8 = True, False, False
 
-    def __init__(self, simulated: DeviceFile) -> None:
-        self.simulated = simulated
+    def __init__(self, devnum: int = 0) -> None:
+        if devnum != 0:
+            raise IndexError(f"device {devnum!r} is not there; the simulated GPU is device 0")
+        self.simulated = simulated = device_called(RECORDED)  # the GPU that gemmlab has recorded
         self.name = f"{simulated.title} (simulated)"
         self.compute_capability = simulated.compute_capability
+
+    @property
+    def _device(self) -> Self:
+        """Itself: Numba wraps a device in `cuda.gpus`, and programs ask the wrap for it."""
+        return self
 
     def __getattr__(self, name: str) -> Any:
         if name in ATTRIBUTES:
@@ -85,11 +91,21 @@ class Device:
     def reset(self) -> None:
         """Forget what the GPU holds, which here is nothing."""
 
+    def get_primary_context(self) -> "Context":
+        """Return the context, of which there is one."""
+        return _context
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         """Nothing is held."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     def __repr__(self) -> str:
         return f"<CUDA device 0 '{self.name}'>"
@@ -109,6 +125,24 @@ class Context:
 
     def synchronize(self) -> None:
         """Wait for the simulated GPU, which has always finished."""
+
+    def push(self) -> None:
+        """Make it the one that works, which it always is."""
+
+    def pop(self) -> None:
+        """Let another one work; there is none."""
+
+    def create_stream(self) -> "Stream":
+        """Return a new stream."""
+        return Stream()
+
+    def create_event(self, timing: bool = True) -> "Event":
+        """Return a new event."""
+        return Event(timing)
+
+    def get_default_stream(self) -> "Stream":
+        """Return the stream of launches that name none."""
+        return Stream()
 
     def reset(self) -> None:
         """Forget what the GPU holds, which here is nothing."""
@@ -144,8 +178,8 @@ _context = Context()
 
 @cache
 def current_device() -> Device:
-    """Return the simulated GPU, whose numbers are those of the GPU that gemmlab has recorded."""
-    return Device(device_called(RECORDED))
+    """Return the simulated GPU."""
+    return Device()
 
 
 get_current_device = current_device
@@ -153,9 +187,7 @@ get_current_device = current_device
 
 def select_device(device_id: int) -> Device:
     """The GPU of a number; IndexError unless it is 0."""
-    if device_id != 0:
-        raise IndexError(f"device {device_id!r} is not there; the simulated GPU is device 0")
-    return current_device()
+    return current_device() if device_id == 0 else Device(device_id)
 
 
 def get_context(devnum: int | None = None) -> "Context":
@@ -248,6 +280,14 @@ class Stream:
     def add_callback(self, callback: Callable, arg: Any = None) -> None:
         """Call `callback(stream, status, arg)` when what was asked is done, which is now."""
         callback(self, 0, arg)
+
+    def async_done(self) -> Awaitable[Self]:
+        """Return what a coroutine can wait for: the stream, when what was asked is done."""
+        import asyncio  # which takes long, and has been imported by who can wait for it
+
+        done: asyncio.Future[Self] = asyncio.get_running_loop().create_future()
+        done.set_result(self)
+        return done
 
     def __repr__(self) -> str:
         return "<simulated CUDA stream>"

@@ -256,11 +256,6 @@ class SimulatedKernel(Compilable):
         return Compiled(self, ()).max_cooperative_grid_blocks(blockdim, dynsmemsize)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "inspect_types":
-            raise NotImplementedError(
-                f"{self.__name__}.inspect_types: variables get their types at a launch here; "
-                "inspect_llvm and inspect_asm show what Numba compiles"
-            )
         if name == "__name__":
             raise AttributeError(name)
         raise AttributeError(f"kernel {self.__name__} has no attribute {name!r}")

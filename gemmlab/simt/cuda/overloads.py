@@ -14,6 +14,8 @@ from gemmlab.simt.builtins.barriers import waits_for_grid
 from gemmlab.simt.cuda import compiling, devices
 from gemmlab.simt.cuda.signatures import Argument, declared
 
+TYPING = "debug", "lineinfo", "fastmath", "forceinline"  # options of Numba's steps up to types
+
 
 class Compiled:
     """A kernel, or a device function, for some types of arguments.
@@ -45,11 +47,13 @@ class Compiled:
         options = {name: given[name] for name in compiling.OPTIONS if given.get(name) is not None}
         if given.get("max_registers"):
             options["max_registers"] = given["max_registers"]
-        types = tuple(
-            compiling.numba_type(a.dtype, a.ndim, self.layout) for a in self.argument_types
-        )
-        device = bool(given.get("device"))
-        return compiling.code(self.kernel.py_func, types, device, tuple(sorted(options.items())))
+        device, options_key = bool(given.get("device")), tuple(sorted(options.items()))
+        return compiling.code(self.kernel.py_func, self._numbas_types, device, options_key)
+
+    @property
+    def _numbas_types(self) -> tuple:
+        given = self.argument_types
+        return tuple(compiling.numba_type(a.dtype, a.ndim, self.layout) for a in given)
 
     @property
     def _usage(self) -> compilers.Usage:
@@ -81,6 +85,13 @@ class Compiled:
         """Threads of a block that its registers leave room for."""
         gpu = devices.current_device().simulated
         return min(gpu.threads_per_block, gpu.registers_per_sm // max(1, self.regs_per_thread))
+
+    def inspect_types(self, file: Any = None) -> None:
+        """Print the source with the types that Numba infers, to a file or to standard output."""
+        options = {k: v for k in TYPING if (v := self.kernel.targetoptions.get(k)) is not None}
+        text = compiling.annotated(self.kernel.py_func, self._numbas_types, options)
+        head = f"{self.kernel.__name__} {self._numbas_types}"
+        print(head, "-" * 80, text, "=" * 80, sep="\n", file=file)
 
     def inspect(self, what: str) -> str:
         """Return its text as "llvm", "asm" (PTX) or "sass" (the GPU's own instructions)."""
@@ -119,7 +130,7 @@ class Compilable:
     """What a kernel or a device function was compiled for can be looked at.
 
     `inspect_llvm`, `inspect_asm` (PTX) and `inspect_sass` give texts by signature, or that of one;
-    `get_regs_per_thread` and the like give numbers.
+    `inspect_types` prints the source with types; `get_regs_per_thread` and the like give numbers.
     """
 
     overloads: Overloads
@@ -128,6 +139,11 @@ class Compilable:
         if signature is not None:
             return self.overloads[signature].inspect(what)
         return Overloads({types: one.inspect(what) for types, one in self.overloads.known.items()})
+
+    def inspect_types(self, file: Any = None) -> None:
+        """Print the source with the types that Numba infers, for each signature."""
+        for one in self.overloads.known.values():
+            one.inspect_types(file)
 
     def inspect_llvm(self, signature: Any = None) -> Any:
         """Return LLVM's text."""

@@ -169,7 +169,12 @@ def _wrong_arguments(name: str, function: Any, args: tuple) -> TypeError:
 
 
 class Variables:
-    """Local variables: a rewritten kernel calls these methods where it assigns or reads one."""
+    """Local variables: a rewritten kernel calls these methods where it assigns or reads one.
+
+    joined : whether one that a branch assigns by no lane has a type into which its old value fits
+    """
+
+    joined = False
 
     def __init__(self, m: BuiltinBatch) -> None:
         self.m, self.masks, self.calls = m, m.masks, m.calls
@@ -187,6 +192,8 @@ class Variables:
         if isinstance(new, Unassigned):
             raise NameError(f"{new.name!r} is read before it is assigned")
         mask, frame = self.masks[-1], self.calls.frames[-1]
+        if self.joined and len(self.masks) > frame.depth + 1 and isinstance(old, NUMBER):
+            return np.where(False, new, old) if isinstance(new, NUMBER) else new
         if mask is self.masks[frame.depth]:  # all that have not returned
             frame.only.pop(name, None)
             return new

@@ -3,6 +3,9 @@
 The kernel runs once more, by no lane, through both ways of each `if` and one turn of each loop:
 nothing is loaded, stored or counted, but a value of a wrong type is met. Tests that a compiler
 knows, such as `x is None` or `x.ndim == 1`, leave one way out, as Numba does.
+
+A variable that a branch assigns has its type there in the branch, and one into which both ways fit
+behind it. Nothing here sees where a branch ends, so a type is wrong that is so in both readings.
 """
 
 import ast
@@ -42,21 +45,29 @@ def check(
     known.add(types)
     if not _left(source, taken):
         return
-    m = machine(np.arange(1))
+    error = _met(machine(np.arange(1)), kernel, False)
+    if error and _met(machine(np.arange(1)), kernel, True):
+        known.discard(types)
+        raise error
+
+
+def _met(m: Machine, kernel: Callable[[Machine], Callable[[], None]], joined: bool) -> Any:
+    """Return the error of a wrong type, if a kernel meets one; `joined` as `Variables` has it."""
     report, kept = m.report, list(m.report.printed)
     m.masks[:] = [False]
     m.branches.all_ways = m.loops.all_ways = True
+    m.variables.joined = joined
     try:
         with np.errstate(all="ignore"):
             kernel(m)()
-    except (TypeError, IndexError):
-        known.discard(types)
-        raise
+    except (TypeError, IndexError) as error:
+        return error
     except Exception:  # of values, which are none here
         pass
     finally:
         report.printed[:] = kept
     m.take_apart()
+    return None
 
 
 def _left(source: Source, taken: dict[int, int]) -> bool:
