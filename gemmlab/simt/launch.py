@@ -21,7 +21,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.here import numbas
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.barriers import check_resident, held_at_once, waits_for_grid
+from gemmlab.simt.builtins.barriers import check_resident, held_at_once, may_wait, waits_for_grid
 from gemmlab.simt.machine import untaken
 from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
@@ -244,9 +244,7 @@ def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Rep
             Machine.bound, function=kernel.function, source=kernel.source, values=values
         )
         taken: dict[int, int] = {}
-        grain = _run(
-            grain, launch, report, _at_once(kernel.function, launch), machine, bound, taken
-        )
+        grain = _run(grain, launch, report, kernel.function, machine, bound, taken)
     report.decide()
     untaken.check(kernel.function, kernel.source, values, taken, machine, bound)
     if cache:
@@ -260,17 +258,23 @@ def _run(
     grain: Grain,
     launch: Launch,
     report: Report,
-    at_once: int,
+    function: Callable,
     machine: Callable[[np.ndarray], Machine],
     kernel: Callable[[Machine], Callable[[], None]],
     taken: dict[int, int],
 ) -> Grain | None:
-    """Run all blocks in batches of `at_once`, or in fibers of a `grain`, and print what they print.
+    """Run all blocks in batches, or in fibers of a `grain`, and print what they print.
 
-    Returns the grain in which the launch must run again, where lanes wait for others.
+    Returns the grain in which the launch must run again, where lanes wait for others, or may wait
+    for blocks that a GPU does not begin before they end.
     """
+
+    def held(static_bytes: int) -> tuple[int, str]:
+        return held_at_once(launch.threads, launch.shared_bytes + static_bytes, launch.gpu)
+
     try:
         if grain.name == "batch":
+            at_once = grain.most or _at_once(function, launch)
             for start in range(0, launch.blocks, at_once):
                 m = machine(np.arange(start, min(start + at_once, launch.blocks)))
                 try:
@@ -278,13 +282,14 @@ def _run(
                         kernel(m)()
                 finally:
                     m.tally.settle()
+                most = max(1, held(m.memory.static_bytes)[0])
+                if len(m.lanes.blocks) > most and may_wait(function):
+                    raise SpinsError(Grain("batch", most=most))
                 for line, ways in m.branches.taken.items():
                     taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
         else:
-            held, holder = held_at_once(launch.threads, launch.shared_bytes, launch.gpu)
-            limits = launch.blocks, grain, max(1, held), holder
-            Fibers(machine, kernel, *limits, report.watchers).run()
+            Fibers(machine, kernel, launch.blocks, grain, held, report.watchers).run()
     except SpinsError as spins:
         report.printed.clear()
         return spins.finer

@@ -77,6 +77,15 @@ WRONG_STORES = {
         "fence_proxy_async()", "",
         "missing-fence", "tma_store(D", "fence_proxy_async() has to follow",
     ),
+    "the fence behind the warp's meeting": (
+        "fence_proxy_async()\n        cuda.syncwarp()",
+        "cuda.syncwarp()\n        fence_proxy_async()",
+        "missing-fence", "tma_store(D", "has to follow there, before the barrier",
+    ),
+    "the block ends before its last stores have been read": (
+        "    tma_wait_read(0)", "",
+        "async-not-waited", "tma_store(D", "the block ends while the copy of thread (0) may still",
+    ),
     "the map is not fenced": (
         "fence_tensor_map(D)", "",
         "missing-fence", "tma_store(D", "fence_tensor_map(map) has to come first",

@@ -293,7 +293,8 @@ def _copy(
         if source.shadow is not None and inside.any():
             tracking.track_boxes(m, line, "read", source, flat[inside], thread)
         array.buffer[0, elements] = np.where(inside, source.buffer[flat], source.dtype.type(0))
-        operation = Operation("copy", line, thread, barrier.until)
+        what = "copy", line, thread, barrier.until, "tma_load"
+        operation = Operation(*what, array.element(at), m.calls.source)
         held = under_way.held(array)
         held.copies[units] = under_way.begin(operation, barrier.source, barrier.phase + 1)
         held.stores[parts_of(elements, array.itemsize)] = -1
@@ -312,18 +313,19 @@ def _store(
         return
     units = np.unique(elements * array.itemsize // UNIT)
     firsts, who = units * UNIT // array.itemsize, np.full(len(units), thread)
-    under_way, lanes = m.under_way, m.lanes.thread == thread
+    under_way = m.under_way
     under_way.check(m, line, "read", array, firsts, units, who)
     m.copies.check_all(m, line, "read", array, elements, thread)
-    under_way.check_fenced(m, instruction, array, elements, lanes, line)
     tracking.look_shared(m, line, "read", array, elements, thread)
+    under_way.check_fenced(m, instruction, array, elements, np.array([thread]), line)
     inside, flat = _in_matrix(found, row, column)
     if inside.any():
         tracking.track_boxes(m, line, "write", found.array, flat[inside], thread)
     found.array.buffer[flat[inside]] = array.buffer[0, elements[inside]]
     source, batch = under_way.source(("stores", thread)), int(under_way.stored[thread])
     until = f"group {batch} of the stores of thread {thread} has been read"
-    operation = Operation("read", line, thread, until, instruction.name)
+    what = "read", line, thread, until, instruction.name
+    operation = Operation(*what, array.element(at), m.calls.source)
     held = under_way.held(array)
     reads = held.reads.setdefault(("stores", thread), np.full(len(held.copies), -1))
     reads[units] = under_way.begin(operation, source, batch + 1)

@@ -38,10 +38,12 @@ class Grain:
         with asynchronous instructions those of a "warpgroup" or of a "warp"
     groups : of a block, by its linear index, the lanes that spin, (1, threads), and the others;
         blocks that are not there have the groups of the first one
+    most : blocks of a batch, where a GPU holds no more of them at once; 0 for no such bound
     """
 
     name: str
     groups: dict[int, np.ndarray] = field(default_factory=dict)
+    most: int = 0
 
 
 class SpinsError(Exception):

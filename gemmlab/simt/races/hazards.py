@@ -23,12 +23,13 @@ KINDS = {
         "of a lane that takes no part in a shuffle"
     ),
     "divergent-barrier": (
-        "a barrier that some threads of the block, or lanes of the mask, do not reach "
+        "a barrier that some threads of the block, of the grid, or lanes of the mask, do not reach "
         "although they have not returned"
     ),
     "async-not-waited": (
         "a touch of shared memory that a copy on its way has not filled yet, or of an accumulator "
-        "that a `wgmma` still updates"
+        "that a `wgmma` still updates; a block that ends before the TMA has filled or read its "
+        "shared memory"
     ),
     "missing-fence": (
         "an asynchronous instruction that nothing makes see what ordinary ones wrote: shared "

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.numbers.lanes import Mask
 
 
 class Now(NamedTuple):
@@ -118,7 +117,6 @@ class Waits:
     heard : the last of these calls of each lane that each lane of its warp knows of, directly or by
         others, (blocks · warps · 32, 32); None while all calls are for whole warps
     alike : whether all blocks have waited alike
-    absent, line : the lanes that did not come to the last wait of the whole grid, and its line
     """
 
     def __init__(self, blocks: int, threads: int) -> None:
@@ -127,8 +125,6 @@ class Waits:
         self.syncs: np.ndarray | None = None
         self.heard: np.ndarray | None = None
         self.alike = True
-        self.absent: Mask = False
-        self.line = 0
 
     def epochs(self, row: np.ndarray) -> np.ndarray:
         """Return the barriers so far of the blocks in these rows."""

@@ -16,10 +16,9 @@ from gemmlab.model.counters import Counters
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.memory.batch import Calls, Lane
 from gemmlab.simt.memory.counting import OneAddress
-from gemmlab.simt.numbers.lanes import Lanes, Mask, Masks, both, without
+from gemmlab.simt.numbers.lanes import Lanes, Mask, Masks
 from gemmlab.simt.races.hazards import Element, Hazard, Note, Touch
 from gemmlab.simt.races.shadow import Clash, Shadow
-from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.syntax.source import Source
 
@@ -184,11 +183,10 @@ class Tally:
         lanes: Lanes,
         masks: Masks,
         calls: Calls,
-        waits: Waits,
         findings: Findings,
     ) -> None:
         self.report, self.lanes, self.masks, self.calls = report, lanes, masks, calls
-        self.waits, self.findings = waits, findings
+        self.findings = findings
         self.running: dict[int, Running] = {}
         self.mask: Mask = object()  # the mask and the function that `ticks` belong to
         self.frame: object = None
@@ -208,7 +206,7 @@ class Tally:
         Or what an access to one address adds to that.
         """
         if self.masks[-1] is not self.mask or self.calls.frames[-1] is not self.frame:
-            self._turn_to(self.masks[-1], line)
+            self._turn_to(self.masks[-1])
         key, ticks = (line, kind), self.ticks
         ticks[key] = ticks.get(key, 0) + 1
 
@@ -219,10 +217,8 @@ class Tally:
         if len(sums) > 1 << 9:  # of accesses that differ from turn to turn
             self.settle()
 
-    def _turn_to(self, mask: Mask, line: int) -> None:
+    def _turn_to(self, mask: Mask) -> None:
         """Count with this mask, in the function that runs, from now on."""
-        if id(mask) not in self.running and self.waits.absent is not False:
-            self._check_absent(mask, line)
         running, source = self._running(mask), self.calls.source
         self.ticks = running.ticks.setdefault(source, {})
         self.mask, self.frame = mask, self.calls.frames[-1]
@@ -273,12 +269,3 @@ class Tally:
         times = blocks // mask.shape[0]
         warps = np.packbits(on).view(np.uint32)  # of 32 lanes each
         return int(np.count_nonzero(warps)) * times, int(np.count_nonzero(on)) * times
-
-    def _check_absent(self, mask: Mask, line: int) -> None:
-        """A hazard where lanes go on that were not there when the rest of the grid waited."""
-        left = both(self.waits.absent, mask) if mask is not False else False
-        if left is not False:
-            text = "thread {thread} goes on, but the whole grid waited in line "
-            text += f"{self.waits.line} without it"
-            self.findings.hazard("divergent-barrier", line, left, text)
-            self.waits.absent = without(self.waits.absent, left)
