@@ -141,7 +141,8 @@ def _fence(m: BuiltinBatch, of_block: bool) -> None:
     row, thread = np.nonzero(m.lanes.full(m.masks[-1]))
     if len(row):
         lanes = m.lanes.blocks[row, 0] * m.lanes.threads + thread
-        m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row), of_block)
+        syncs = m.waits.of_warps(row * m.lanes.threads + thread)
+        m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row), of_block, syncs)
 
 
 def waits_for_grid(function: Callable) -> bool:

@@ -83,7 +83,7 @@ class Machine:
         self.under_way: UnderWay | None = None
         self.variables = Variables(self)
         self.branches = Branches(self.masks, self.tally)
-        self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch.max_steps)
+        self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch)
         self.scope = Scope(self, self.calls, program)
 
     def bound(self, function: Callable, source: Source, values: list) -> Callable[[], None]:

@@ -112,7 +112,9 @@ def load_local(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> 
         first = int(m.lanes.of(at, unset)[0][0])
         place = array.element(first)
         text = f"thread {{thread}} reads {place}, which it has not written"
-        m.findings.hazard("uninitialised-read", line, unset, text, element=place, op="read")
+        m.findings.hazard(
+            "uninitialised-read", line, unset, text, element=place, op="read", in_doubt=True
+        )
     return value
 
 

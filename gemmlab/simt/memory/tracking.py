@@ -89,7 +89,8 @@ def track_shared(
     if may_release:
         first, threads = int(blocks[0, 0]), m.lanes.threads
         flags, epochs = cells + first * array.buffer.shape[1], m.waits.epochs(places // threads)
-        m.report.releases.update(id(shadow), flags, places + first * threads, threads, epochs)
+        lanes, syncs = places + first * threads, m.waits.of_warps(places)
+        m.report.releases.update(id(shadow), flags, lanes, threads, epochs, syncs)
 
 
 def look_shared(

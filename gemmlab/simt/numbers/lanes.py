@@ -4,6 +4,7 @@ A mask is None for all lanes, False for none, else a boolean array that broadcas
 threads).
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,11 @@ np.empty((32 << 20) - (1 << 16), np.uint8)
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch: what `simulate` is asked for, checked."""
+    """A launch: what `simulate` is asked for, checked.
+
+    unwritten : what unwritten memory holds, as in `garbage`; most_turns : of a loop, more of which
+        end a launch that is tried again
+    """
 
     grid: Dim3
     block: Dim3
@@ -81,6 +86,8 @@ class Launch:
     max_steps: int
     contract: bool
     gpu: Device | None
+    unwritten: int = 0
+    most_turns: int = sys.maxsize
 
     @property
     def blocks(self) -> int:

@@ -18,9 +18,9 @@ KINDS = {
     ),
     "global-race": "the same in global memory, of any two threads of the launch",
     "uninitialised-read": (
-        "a read of memory that nobody has written: shared, local, or of a `device_array`; of "
-        "a variable, or of what a device function returns, in a lane that has no value for it; "
-        "of a lane that takes no part in a shuffle"
+        "a read of memory that nobody has written, if it decides anything: shared, local, or of "
+        "a `device_array`; of a variable, or of what a device function returns, in a lane that "
+        "has no value for it; of a lane that takes no part in a shuffle"
     ),
     "divergent-barrier": (
         "a barrier that some threads of the block, of the grid, or lanes of the mask, do not reach "
@@ -140,7 +140,12 @@ class Note:
 
 
 class HazardError(RuntimeError):
-    """Raised at the first hazard of a simulation; `.hazard` describes it."""
+    """Raised at the first hazard of a simulation; `.hazard` describes it.
+
+    place : its file, its line and its function, where it is raised after the kernel has ended
+    """
+
+    place: tuple[str, int, str] | None = None
 
     def __init__(self, hazard: Hazard) -> None:
         super().__init__(str(hazard))

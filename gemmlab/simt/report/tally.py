@@ -40,10 +40,12 @@ class Findings:
         element: Element | None = None,
         op: str = "",
         against: Touch | None = None,
+        in_doubt: bool = False,
     ) -> None:
         """Report that the first of `lanes` is at fault, and `other`, a thread of its block.
 
         element, op : what it touches, and how; against : what the other one does to it
+        in_doubt : whether it is a fault only if what was read decides anything
         """
         if kind == "step-limit":  # perhaps because of what is undecided
             self.report.decide()
@@ -53,7 +55,7 @@ class Findings:
         touches = self.touch(op, line, (block, thread)) if op else None, against
         count = int(self.lanes.full(lanes).sum())
         hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
-        self.report.add(hazard)
+        self.report.add(hazard, in_doubt)
 
     def note(self, kind: str, line: int, lanes: Mask, text: str) -> None:
         """Note what the first of `lanes` does, which is no fault."""
@@ -74,7 +76,7 @@ class Findings:
         touches = (self.touch(op, line, lane),)
         kind = "uninitialised-read"
         hazard = self._hazard(kind, line, text, block, (thread,), element, touches, count)
-        self.report.add(hazard)
+        self.report.add(hazard, in_doubt=op == "read")
 
     def race(
         self,
