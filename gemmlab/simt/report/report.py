@@ -188,7 +188,9 @@ class Report:
             total=Row(0, "total", Counters({**self.counters, **self.instructions}), ()),
             columns=tuple(c for c in COLUMNS if c.group in used),
             notes=(*filter(None, (launch,)), *(str(n) + _times(n.count) for n in self.notes)),
-            hazards=tuple(str(h) + _times(h.count) for h in self.hazards),
+            hazards=tuple(
+                "\n".join(filter(None, (str(h) + _times(h.count), h.story))) for h in self.hazards
+            ),
         )
 
     def _repr_html_(self) -> str:

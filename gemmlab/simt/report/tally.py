@@ -17,7 +17,7 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt.memory.batch import Calls, Lane
 from gemmlab.simt.memory.counting import OneAddress
 from gemmlab.simt.numbers.lanes import Lanes, Mask, Masks
-from gemmlab.simt.races.hazards import Element, Hazard, Note, Touch
+from gemmlab.simt.races.hazards import AtStake, Element, Hazard, Note, Touch
 from gemmlab.simt.races.shadow import Clash, Shadow
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.syntax.source import Source
@@ -86,10 +86,10 @@ class Findings:
         other: Lane,
         element: Element,
         count: int,
-        values: str,
+        values: AtStake,
         unless: tuple[Shadow, int] | None = None,
     ) -> None:
-        """Report that `lane` clashes with `other` at an element, which holds `values`.
+        """Report that `lane` clashes with `other` at an element; values : that it has and gets.
 
         unless : the array and the line of a read; no hazard if it is the first one of a CAS loop
         """
@@ -101,11 +101,11 @@ class Findings:
         else:
             why += " or syncwarp" if thread // WARP == other_thread // WARP else ""
             why += " between them"
-        text = f"thread {{thread}} {clash.text.format(name)}, {element}{values}, {why}"
+        text = f"thread {{thread}} {clash.text.format(name)}, {element}{values.shown}, {why}"
         (op, other_op), threads = clash.ops, (thread, other_thread)
         touches = self.touch(op, line, lane), self.touch(other_op, clash.line, other)
         kind = f"{element.space}-race"
-        hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
+        hazard = self._hazard(kind, line, text, block, threads, element, touches, count, values)
         if unless is None:
             self.report.add(hazard)
             return
@@ -140,6 +140,7 @@ class Findings:
         element: Element | None,
         touches: tuple[Touch | None, ...],
         count: int,
+        values: AtStake | None = None,
     ) -> Hazard:
         names = [self.lanes.thread_name(t) for t in threads]
         message = text.format(thread=names[0], other=names[-1])
@@ -158,6 +159,7 @@ class Findings:
             index=element.index,
             space=element.space,
             touches=tuple(touch for touch in touches if touch),
+            values=values,
         )
 
 
