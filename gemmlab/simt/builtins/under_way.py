@@ -20,6 +20,7 @@ import numpy as np
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.model.transactions import WARP
+from gemmlab.simt.builtins.loads import Loads
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.tracking import track_shared
@@ -86,6 +87,8 @@ class UnderWay:
     mapped : threads that have fenced a tensor map
     undivided : whether warpgroups have executed something together
     registers : of a thread of each warpgroup; None before the first `setmaxnreg`
+    loads : those on their way to registers
+    early : by line, an arrival at an mbarrier that may count for the phase before, and the words
     """
 
     def __init__(self, lanes: Lanes, releases: Releases) -> None:
@@ -103,6 +106,8 @@ class UnderWay:
         self.mapped: set[tuple[int, int]] = set()
         self.undivided = False
         self.registers: np.ndarray | None = None
+        self.loads = Loads(releases)
+        self.early: dict[tuple, Operation] = {}
 
     # Moments, and who knows of them
 
@@ -210,6 +215,7 @@ class UnderWay:
         for _, held in self.memories.values():
             now = np.isin(held.stores, threads) & (held.fenced == NEVER)
             held.fenced[now] = self.releases.fences
+        self.loads.fence(threads)
 
     def finish(self, m: MemoryBatch) -> None:
         """Report the copies that nobody knows to be complete, when all threads have ended.
@@ -223,6 +229,12 @@ class UnderWay:
         for found in (self.operations[i] for i in late):
             if found.element is not None:
                 firsts.setdefault((found.source, found.line), found)
+        for found in self.early.values():
+            m.calls.frames[-1].source = found.source
+            m.findings.hazard(
+                "async-not-waited", found.line, self.lanes.thread == found.thread, found.until,
+                element=found.element, op=found.op,
+            )  # fmt: skip
         for found in firsts.values():
             m.calls.frames[-1].source = found.source
             does = "fill" if found.op == "copy" else "read"

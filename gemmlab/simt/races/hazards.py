@@ -31,7 +31,7 @@ KINDS = {
     "async-not-waited": (
         "a touch of shared memory that a copy on its way has not filled yet, or of an accumulator "
         "that a `wgmma` still updates; a block that ends before the TMA has filled or read its "
-        "shared memory"
+        "shared memory; an arrival that may count for the phase before"
     ),
     "missing-fence": (
         "an asynchronous instruction that nothing makes see what ordinary ones wrote: shared "
