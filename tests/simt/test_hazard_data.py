@@ -381,3 +381,19 @@ def test_listings_tell_stories_and_other_hazards_have_none():
     x = np.zeros(31)
     hazard = simulate(counts, 1, 32, x, np.zeros(1), on_hazard="collect").hazards[0]
     assert (hazard.kind, hazard.story) == ("out-of-bounds", "")
+
+
+@cuda.jit(device=True)
+def first_of(values):
+    return values[0]  # here
+
+
+def stores_what_nobody_has_written(out):
+    out[0] = first_of(cuda.shared.array(4, float32)) + 1
+
+
+def test_a_read_in_a_device_function_is_raised_at_its_line_when_the_kernel_has_ended():
+    with pytest.raises(HazardError, match="uninitialised-read") as caught:
+        simulate(stores_what_nobody_has_written, 1, 1, np.zeros(1, np.float32))
+    assert caught.value.hazard.line == line_of(first_of.py_func, "# here")
+    assert [frame.name for frame in caught.traceback][-1] == "first_of"

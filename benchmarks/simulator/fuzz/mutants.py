@@ -77,11 +77,12 @@ def _half(m: int, n: int, k: int, layout: str = "nt", **more: Any) -> Gemm:
 
 
 HOPPER = Tiling((128, 64, 64), stages=2)
+SIMT = Tiling((64, 64, 8), (8, 8), 3, (64, 32))
 WIDE = Tiling((128, 128, 64), (8, 8), 2, (64, 32))
 MMA = Tiling((32, 32, 32), (2, 4), 3, (16, 16))
 PIPELINES = (
     Pipeline("pipelined", ("simt.pipelined",),
-             (Case(Gemm(64, 64, 64), Tiling((64, 64, 8), (8, 8), 3, (64, 32))),)),
+             (Case(Gemm(64, 64, 64), SIMT),)),
     Pipeline("mma_pipelined", ("tensor_core.mma_pipelined",),
              (Case(_half(64, 32, 200), MMA), Case(_half(64, 32, 96), replace(MMA, stages=1)))),
     Pipeline("mma_tuned", ("tensor_core.mma_tuned",), (Case(_half(64, 32, 200), MMA),)),
@@ -96,31 +97,44 @@ PIPELINES = (
               Case(_half(128, 64, 192, "tn"), HOPPER))),
     Pipeline("tma_stored", ("tensor_core.tma_stored", "tensor_core.shared.accumulators"),
              (Case(_half(128, 128, 320), HOPPER),)),
-    Pipeline("wgmma_split_k", ("split_k.wgmma_split_k",),
+    Pipeline("wgmma_split_k", ("split_k.wgmma_split_k", "split_k.shared.workspace_matrices"),
              (Case(_half(128, 128, 640), replace(HOPPER, split=2)),
               Case(_half(128, 64, 321), replace(HOPPER, split=2)))),
-    Pipeline("split_k", ("split_k.split_k", "split_k.shared.mainloop",
-                         "split_k.shared.workspace_matrices"),
-             (Case(Gemm(64, 64, 96), Tiling((64, 64, 8), (8, 8), 3, (64, 32), split=2)),)),
-    Pipeline("stream_k", ("split_k.stream_k", "split_k.shared.workspace_tiles"),
-             (Case(Gemm(64, 128, 96), Tiling((64, 64, 8), (8, 8), 3, (64, 32), split=2)),)),
+    Pipeline("split_k", ("split_k.split_k", "split_k.shared.mainloop"),
+             (Case(Gemm(64, 64, 96), replace(SIMT, split=4)),)),
+    Pipeline("stream_k", ("split_k.stream_k", "split_k.shared.workspace_tiles:adding"),
+             (Case(Gemm(64, 192, 96), replace(SIMT, split=8)),
+              Case(Gemm(64, 192, 96), replace(SIMT, split=2)))),
     Pipeline("split_k_atomics", ("split_k.split_k_atomics",),
-             (Case(Gemm(64, 64, 96), Tiling((64, 64, 8), (8, 8), 3, (64, 32), split=2)),)),
+             (Case(Gemm(64, 64, 96), replace(SIMT, split=2)),)),
     Pipeline("mma_split_k", ("split_k.mma_split_k",),
-             (Case(_half(64, 32, 200), replace(MMA, split=2)),)),
-    Pipeline("mma_stream_k", ("split_k.mma_stream_k", "split_k.shared.mainloop_mma"),
-             (Case(_half(64, 64, 200), replace(MMA, split=2)),)),
+             (Case(_half(32, 32, 400), replace(MMA, split=4)),)),
+    Pipeline("mma_stream_k", ("split_k.mma_stream_k", "split_k.shared.mainloop_mma",
+                              "split_k.shared.workspace_tiles:adding_pairs"),
+             (Case(_half(32, 96, 232), replace(MMA, split=8)),
+              Case(_half(32, 96, 200), replace(MMA, split=2)),
+              Case(_half(32, 96, 232), replace(MMA, split=2)),
+              Case(_half(32, 96, 264), replace(MMA, split=2)))),
     Pipeline("mma_split_k_atomics", ("split_k.mma_split_k_atomics",),
              (Case(_half(64, 32, 200), replace(MMA, split=2)),)),
     Pipeline("tcec_registers", ("tcec.tcec_registers",),
              (Case(Gemm(64, 64, 160), Tiling((32, 32, 32), (2, 4), 3, (16, 16))),)),
     Pipeline("tcec_mma_tma", ("tcec.tcec_mma_tma",),
-             (Case(Gemm(64, 128, 320), Tiling((64, 64, 64), (2, 8), 3, (16, 32))),)),
+             (Case(Gemm(64, 128, 320), Tiling((64, 64, 64), (2, 8), 3, (16, 32))),
+              Case(Gemm(64, 128, 256), Tiling((64, 64, 64), (2, 8), 3, (16, 32))))),
     Pipeline("tcec_split", ("tcec.tcec_split", "tcec.shared.warpgroup_tiles",
                             "tcec.shared.split_operands"),
              (Case(Gemm(128, 128, 256), Tiling((128, 64, 64), stages=2)),)),
     Pipeline("tcec_fused", ("tcec.tcec_fused", "tcec.shared.in_place"),
-             (Case(Gemm(128, 128, 320), Tiling((128, 64, 64), stages=3)),)),
+             (Case(Gemm(128, 128, 320), Tiling((128, 64, 64), stages=3)),
+              Case(Gemm(128, 64, 321), Tiling((128, 64, 64), stages=3)))),
+)  # fmt: skip
+
+
+# Mutants that are known to be missed, as those of `EQUAL`, and why.
+KNOWN = (
+    (r"wgmma_wait\(2, cross\)", r"left out|one group more|behind three",
+     "that registers are filled again from which a `wgmma` still reads A is not followed"),
 )  # fmt: skip
 
 
@@ -147,9 +161,14 @@ EQUAL = (
      "bytes that come before they are expected are counted, and the arrival is still missing"),
     (r"mbarrier_init", r"(behind|before) mbarrier_init", "two mbarriers, made in another order"),
     (r"fence_tensor_map", r"(behind|before) fence_tensor_map", "two fences, in another order"),
-    (r"(mbarrier_arrive|if leads)", r"behind ", "the stage is given back later than it could be"),
+    (r"mbarrier_arrive|if leads|if s > 0", r"behind ", "the stage is given back later than needed"),
     (r"", r"(behind|before) wgmma_fence", "the fence is about accumulators, which nobody touches"),
     (r"wgmma_fence", r"(behind|before) ", "the fence is about accumulators, which nobody touches"),
+    (r"cuda\.syncwarp", r"before later|behind high",
+     "the loads that it orders come before it, and the stores behind it, in both places"),
+    (r"cp_async_wait|if asynchronous", r"behind cuda\.syncthreads",
+     "a thread overwrites what it has copied itself, and waits before that"),
+    (r"wgmma_commit", r"behind correct", "the products are waited for together: slower"),
     (r"wgmma_commit", r"behind ", "no product comes between: the group is the same"),
     (r"(wgmma|cp_async|tma)_wait", r"before ", "waits earlier than it must"),
 )  # fmt: skip
@@ -164,11 +183,18 @@ def source_of(module: str) -> str:
     return (folder / (module.replace(".", "/") + ".py")).read_text("utf-8")
 
 
-def mutants(module: str) -> Iterator[Mutant]:
-    """All mutants of a module, in the order of its lines."""
+def nodes(source: str, function: str) -> Iterator[ast.AST]:
+    """All nodes of a module, or of one of its functions."""
+    tree = ast.parse(source)
+    named = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
+    return ast.walk(next(named) if function else tree)
+
+
+def mutants(module: str, function: str = "") -> Iterator[Mutant]:
+    """All mutants of a module, or of one of its functions."""
     source = source_of(module)
     lines = source.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source, function):
         for change, first, last, new in _slips(node, source, lines):
             text = lines[node.lineno - 1].strip().partition("  #")[0]
             whole = "".join(lines[: first - 1]) + new + "".join(lines[last:])
@@ -192,11 +218,11 @@ def _slips(node: ast.AST, source: str, lines: list[str]) -> Iterator[tuple[str, 
         yield "for all threads", *_span(node.test), _replaced(node.test, lines, "True")
 
 
-def moved(module: str) -> Iterator[Mutant]:
+def moved(module: str, function: str = "") -> Iterator[Mutant]:
     """Mutants in which an ordering statement changes places with the one before or after it."""
     source = source_of(module)
     lines = source.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source, function):
         for field in ("body", "orelse"):
             block = getattr(node, field, None)
             if not isinstance(block, list) or isinstance(node, (ast.Module, ast.ClassDef)):
@@ -235,10 +261,8 @@ def _acts(statement: ast.stmt) -> bool:
         return False
     calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
     names = {ast.unparse(call.func) for call in calls}
-    harmless = (
-        r"(u?int\d+|float\d+|range|min|max|(cuda\.)?(shared_view|local\.array)|corner|\w+_of)$"
-    )
-    return any(not re.match(harmless, name) for name in names)
+    pure = r"u?int\d+|float\d+|range|min|max|shared_view|cuda\.local\.array|corner|after|\w+_of"
+    return any(not re.fullmatch(pure, name) for name in names)
 
 
 def _arrives(statement: ast.stmt) -> bool:
@@ -254,7 +278,7 @@ def _arguments(call: ast.Call, source: str) -> Iterator[tuple[str, ast.expr, str
         if texts[0] != "0":
             yield "one group less", given[0], f"{int(texts[0]) - 1}"
     if name in AT_BARRIER:
-        of_next = f"({texts[1]} + uint32(1)) % uint32({texts[0]}.shape[0])"
+        of_next = f"({texts[1]} + 1) % {texts[0]}.shape[0]"
         yield "the next stage", given[1], of_next
     if name == "mbarrier_wait":
         yield "the other phase", given[2], f"({texts[2]}) ^ uint32(1)"
@@ -273,8 +297,7 @@ def _arguments(call: ast.Call, source: str) -> Iterator[tuple[str, ast.expr, str
     if ast.unparse(call.func) in ("parity_of", "parity_of_b"):
         yield "a step later", given[0], f"uint32({texts[0]} + uint32(1))"
     if ast.unparse(call.func) == "cuda.atomic.add" and isinstance(given[1], ast.Tuple):
-        whole = f"({texts[0]}).__setitem__({texts[1]}, {texts[2]})"
-        yield "a plain store", call, whole
+        yield "a plain addition", call, f"{texts[0]}[{texts[1]}] += {texts[2]}"
 
 
 def _span(node: Any) -> tuple[int, int]:
@@ -296,8 +319,9 @@ def _replaced(node: Any, lines: list[str], new: str) -> str:
 def all_of(pipeline: Pipeline) -> list[Mutant]:
     """All mutants of a pipeline, each once."""
     found = {}
-    for module in pipeline.modules:
-        for one in (*mutants(module), *moved(module)):
+    for name in pipeline.modules:
+        module, _, function = name.partition(":")
+        for one in (*mutants(module, function), *moved(module, function)):
             found.setdefault(one.source, one)
     return list(found.values())
 
@@ -376,7 +400,8 @@ def tried(pipeline: Pipeline, mutant: Mutant) -> tuple[str, str]:
         ends = hazard.kind not in ("deadlock", "step-limit")
         return "hazard" if ends else "not ending", f"{hazard.kind}: {hazard.code.strip()}"
     except Exception as error:
-        return "refused", f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        said = re.sub(r" object at \w+", "", str(error).splitlines()[0])
+        return "refused", f"{type(error).__name__}: {said}"
     return "", ""
 
 
@@ -404,12 +429,13 @@ def apart(pipeline: Pipeline, mutant: Mutant) -> tuple[str, str]:
 
 
 def judged(text: str, change: str, how: str, said: str) -> tuple[str, str]:
-    """What became of a mutant: how it was found, else "equal" and why, or "missed"."""
+    """What became of a mutant: how it was found, else "equal" or "missed", and why."""
     if how:
         return how, said
-    for line, slip, reason in EQUAL:
-        if re.match(line, text) and re.match(slip, change):
-            return "equal", reason
+    for verdict, rules in (("missed", KNOWN), ("equal", EQUAL)):
+        for line, slip, reason in rules:
+            if re.match(line, text) and re.match(slip, change):
+                return verdict, reason
     return "missed", ""
 
 
@@ -435,6 +461,17 @@ def counts() -> dict[str, Counter]:
         name: Counter(how for *_, how, _ in result.measured["mutants"])
         for name, result in recorded().items()
     }
+
+
+def sentence() -> str:
+    """The totals in a sentence, as `book/hazards.md` has it."""
+    found = sum(counts().values(), Counter())
+    return (
+        f"Of {found.total()} mutants of {len(PIPELINES)} pipelines, {found['hazard']} are found by "
+        f"a hazard, {found['value']} by a wrong value, {found['not ending']} because they do not "
+        f"end, and {found['refused']} are refused; {found['equal']} are equal to what they were "
+        f"made from, and {found['missed']} are missed"
+    )
 
 
 def main() -> None:

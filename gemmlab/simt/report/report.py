@@ -119,7 +119,8 @@ class Report:
                 for source in self.sources.values()
                 if source.file == first.file and source.first_line <= first.line
             }
-            error.place = first.file, first.line, names[max(names)]
+            name = names[max(names)] if names else self.source.tree.name
+            error.place = first.file, first.line, name
             raise error
 
     def acquit(self) -> None:
