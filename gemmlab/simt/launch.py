@@ -337,9 +337,10 @@ def _run(
                         kernel(m)()
                 finally:
                     m.tally.settle()
-                most = max(1, held(m.memory.static_bytes)[0])
-                if len(m.lanes.blocks) > most and may_wait(function):
-                    raise SpinsError(Grain("batch", most=most))
+                if len(m.lanes.blocks) > 1:
+                    most = max(1, held(m.memory.static_bytes)[0])
+                    if len(m.lanes.blocks) > most and may_wait(function):
+                        raise SpinsError(Grain("batch", most=most))
                 for line, ways in m.branches.taken.items():
                     taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
