@@ -1,15 +1,19 @@
 """The example programs of Numba-CUDA's documentation, and what becomes of each on the simulator."""
 
-RIGHT, LEFT_OUT = "right", "left out"
+RIGHT, FOUND, LEFT_OUT = "right", "fault found", "left out"
 
-# File and function of each example -> what becomes of it, and a remark or the reason. "left out":
-# what the kernel is about lies outside of it, on the host or in another language.
+# File and function of each example -> what becomes of it, and a remark or the reason. "fault
+# found": its kernel has one, which the simulator reports. "left out": what the kernel is about lies
+# outside of it, on the host or in another language.
 EXAMPLES = {
     ("test_vecadd", "test_ex_vecadd"): (RIGHT, ""),
     ("test_matmul", "test_matmul"): (RIGHT, ""),
     ("test_reduction", "test_ex_reduction"): (RIGHT, ""),
     ("test_laplace", "test_ex_laplace"): (RIGHT, "waits for the whole grid; fewer steps"),
-    ("test_sessionize", "test_ex_sessionize"): (RIGHT, "waits for the whole grid in a branch"),
+    ("test_sessionize", "test_ex_sessionize"): (
+        FOUND,
+        "waits for the whole grid in a branch that other threads do not take (numba#8874)",
+    ),
     ("test_cpu_gpu_compat", "test_ex_cpu_gpu_compat"): (RIGHT, ""),
     ("test_globals", "test_ex_globals_constant_capture"): (
         RIGHT,

@@ -23,6 +23,8 @@ PROBLEMS = (
     Gemm(16, 16, 16),
     Gemm(9, 8, 400),
 )
+# Shorter than a tile along k, which shows what is read beyond it; not run on a GPU.
+SHORT = Gemm(20, 13, 5)
 LADDER = {f"ladder_{rung.name}": rung for rung in kernels.LADDER}
 
 
@@ -223,8 +225,8 @@ RIGHT = {
 }
 
 
-def trials(base, launch=None):
-    """The runs of a kernel."""
+def trials(base, launch=None, more=()):
+    """The runs of a kernel; more : problems besides, of products by tiles."""
     rng = np.random.default_rng(0)
     if base in LADDER:
         rung, small = LADDER[base], PROBLEMS[:3]  # larger ones: tests/kernels
@@ -232,7 +234,7 @@ def trials(base, launch=None):
             yield trial._replace(kernel=rung.function(problem, rung.default))
     elif base in ("tiled", "naive"):
         block = (TILE, TILE, TILE if base == "tiled" else 1)
-        yield from gemms(kernels.get(base), Tiling(block=block), PROBLEMS, launch)
+        yield from gemms(kernels.get(base), Tiling(block=block), (*PROBLEMS, *more), launch)
     elif base in PRODUCTS:
         one = PRODUCTS[base]
         a, b, c = (x.copy() for x in one.operands)

@@ -19,7 +19,7 @@ from benchmarks.hardware.checks.sanitizer import ALONE, TOOLS, fault_line
 from benchmarks.hardware.store import recorded as recorded_on_gpu
 from benchmarks.page_tables import table, write
 from benchmarks.samples.host_scripts import SCRIPTS
-from benchmarks.samples.numba_examples import EXAMPLES, LEFT_OUT
+from benchmarks.samples.numba_examples import EXAMPLES, FOUND, LEFT_OUT, RIGHT
 from benchmarks.samples.realistic import BENIGN, CASES, is_right, simulated
 from benchmarks.samples.wrong_kernels import FILES, MAX_STEPS, findings, load
 from benchmarks.simulator import numba_simulator as numbas
@@ -89,13 +89,14 @@ def stopped() -> str:
 
 def programs() -> str:
     """Host programs and examples of the manual that run."""
-    right = sum(outcome != LEFT_OUT for outcome, _ in EXAMPLES.values())
+    became = Counter(outcome for outcome, _ in EXAMPLES.values())
     return (
         f"{len(SCRIPTS)} whole host programs in the style of Numba's manual run with their import "
         "changed, and under `gemmlab simulate` with nothing changed: "
         + ", ".join(f"`{script.stem}`" for script in SCRIPTS)
-        + f". Of the {len(EXAMPLES)} examples that Numba's own manual is made of, {right} are "
-        f"right, and {len(EXAMPLES) - right} have no kernel in Python "
+        + f". Of the {len(EXAMPLES)} examples that Numba's own manual is made of, {became[RIGHT]} "
+        f"are right, {became[FOUND]} has a fault that is found, and {became[LEFT_OUT]} have no "
+        "kernel in Python "
         "([the list](numba_examples.md))."
     )
 

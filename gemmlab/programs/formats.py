@@ -168,7 +168,9 @@ def findings(outcome: Outcome) -> list[str]:
 def _told(found: Hazard | Note) -> str:
     first, *_ = str(found).splitlines()
     times = f"  [{found.count:,} times in all]" if found.count > 1 else ""
-    return f"{first}{times}\n  {found.file}, line {found.line}: {found.code}"
+    story = found.story if isinstance(found, Hazard) else ""
+    place = f"  {found.file}, line {found.line}: {found.code}"
+    return "\n".join(filter(None, (f"{first}{times}", place, story)))
 
 
 def reasons(outcome: Outcome) -> list[str]:
@@ -281,6 +283,11 @@ def _group(columns: list[Column], rows: list[list[str]]) -> list[str]:
 # ------------------------------------------------------------------------------------------ JSON
 
 
+def _as_data(hazard: Hazard) -> dict:
+    """Return the fields of a hazard, and its story."""
+    return asdict(hazard) | {"story": hazard.story}
+
+
 def as_json(outcome: Outcome) -> str:
     """Give all of it as data: the names of counters and fields are those of `simt.Report`."""
     return json.dumps(
@@ -291,7 +298,7 @@ def as_json(outcome: Outcome) -> str:
             "simulated": True,
             "remarks": remarks(outcome),
             "launches": [_row(row) for row in outcome.account.rows],
-            "hazards": [asdict(hazard) for hazard in outcome.account.hazards],
+            "hazards": [_as_data(hazard) for hazard in outcome.account.hazards],
             "unended": [asdict(one) for one in outcome.unended],
             "predicted_for": outcome.device,
             "predicted": [asdict(one) for one in outcome.predicted],
@@ -314,7 +321,7 @@ def _row(row: Row) -> dict[str, Any]:
         "counters": dict(report.counters),
         "instructions": dict(report.instructions),
         "derived": report.derived,
-        "hazards": [asdict(hazard) for hazard in report.hazards],
+        "hazards": [_as_data(hazard) for hazard in report.hazards],
         "notes": [asdict(note) for note in report.notes],
         "why_slow": [asdict(reason) for reason in report.why_slow()],
     }

@@ -10,6 +10,7 @@ import ast
 import inspect
 import linecache
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, wraps
 from types import FunctionType, TracebackType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -21,7 +22,7 @@ from gemmlab.device import Device
 from gemmlab.device import device as device_called
 from gemmlab.here import numbas
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.barriers import check_resident, held_at_once, waits_for_grid
+from gemmlab.simt.builtins.barriers import check_resident, held_at_once, may_wait, waits_for_grid
 from gemmlab.simt.machine import untaken
 from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
@@ -29,7 +30,9 @@ from gemmlab.simt.machine.machine import Machine
 from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
 from gemmlab.simt.memory.memory import check_shared
+from gemmlab.simt.numbers.garbage import LITTLE, MUCH, SOME, garbage
 from gemmlab.simt.numbers.lanes import Dim3, Launch
+from gemmlab.simt.races.hazards import HazardError
 from gemmlab.simt.races.memories import GlobalShadow
 from gemmlab.simt.report.coverage import note_unstored
 from gemmlab.simt.report.report import Report
@@ -54,8 +57,9 @@ def told_at_the_kernel(launch: Callable) -> Callable:
         try:
             return launch(*args, **options)
         except Exception as error:
-            places = _places(error)
-            if not places and not hasattr(error, "place"):  # of the launch itself
+            late = isinstance(error, HazardError) and error.place is not None
+            places = [] if late else _places(error)
+            if not places and getattr(error, "place", None) is None:  # of the launch itself
                 raise
             if places:
                 _add_line(error, places[-1])
@@ -268,7 +272,26 @@ def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Rep
     which those that others wait for can go on. There are only a few grains, and each is finer than
     the last.
     """
-    grain: Grain | None = Grain("batch")
+    report, cache, arguments, check = _ran(kernel, args, launch, asked, Grain("batch"))
+    report.decide()
+    whole = report.sampled is None
+    if report.in_doubt and whole and not _decides(kernel, args, launch, report, arguments):
+        report.acquit()
+    report.trust()
+    check()
+    if cache:
+        report.launch.update(cache.finish())
+    for argument in arguments:
+        if whole:
+            note_unstored(report, launch, argument)
+        argument.copy_back(whole=whole)
+    return report
+
+
+def _ran(
+    kernel: Kernel, args: tuple, launch: Launch, asked: Asked, grain: Grain | None
+) -> tuple[Report, L2 | None, list[Argument], Callable[[], None]]:
+    """Run a launch to its end; the last result checks the branches that no thread took."""
     while grain is not None:
         report, cache = asked.report(kernel.source, launch)
         arguments, values = _bind(kernel.function, args, launch, report)
@@ -278,25 +301,61 @@ def _simulated(kernel: Kernel, args: tuple, launch: Launch, asked: Asked) -> Rep
             Machine.bound, function=kernel.function, source=kernel.source, values=values
         )
         taken: dict[int, int] = {}
-        at_once = _at_once(kernel.function, launch)
-        if asked.sample and grain.name == "batch" and launch.blocks > 2 * at_once:
-            report.sampled = 2 * at_once
-        grain = _run(grain, launch, report, at_once, machine, bound, taken)
-    report.decide()
-    untaken.check(kernel.function, kernel.source, values, taken, machine, bound)
-    if cache:
-        report.launch.update(cache.finish())
-    for argument in arguments:
-        if report.sampled is None:
-            note_unstored(report, launch, argument)
-        argument.copy_back(whole=report.sampled is None)
-    return report
+        at_once = launch.blocks
+        if grain.name == "batch":
+            at_once = grain.most or _at_once(kernel.function, launch)
+            if asked.sample and launch.blocks > 2 * at_once:
+                report.sampled = 2 * at_once
+        try:
+            grain = _run(grain, launch, report, kernel.function, at_once, machine, bound, taken)
+        except Exception:
+            if report.in_doubt:  # perhaps because of what was read there
+                report.trust()
+            raise
+    untaken_branches = kernel.function, kernel.source, values, taken, machine, bound
+    return report, cache, arguments, partial(untaken.check, *untaken_branches)
+
+
+def _decides(
+    kernel: Kernel, args: tuple, launch: Launch, first: Report, arguments: list[Argument]
+) -> bool:
+    """Say whether what nobody has written decides anything that a launch does.
+
+    It is tried again, with other values there: what it stores and prints must be the same, and
+    so must what each line does how often.
+    """
+    expected = _outcome(first, arguments)
+    for which in (MUCH, LITTLE, SOME):
+        again = replace(launch, unwritten=which, most_turns=2 * first.turns + 64)
+        try:
+            asked = Asked("collect", None, (), False)
+            report, _, stored, _ = _ran(kernel, args, again, asked, Grain("batch"))
+            report.decide()
+        except Exception:  # such as an index that no element has
+            return True
+        if _outcome(report, stored) != expected:
+            return True
+    return False
+
+
+def _outcome(report: Report, arguments: list[Argument]) -> tuple:
+    """Return what can be seen of a launch, to be compared."""
+    stored = []
+    for array in (a.array for a in arguments if a.array.written):
+        unwritten, values = array.shadow.unwritten, array.buffer.view(np.uint8)
+        if unwritten is not None:
+            values = values.reshape(len(unwritten), -1)[~unwritten]
+            stored.append(unwritten.tobytes())
+        stored.append(values.tobytes())
+    hazards = [(h.kind, h.file, h.line, h.count) for h in report.hazards]
+    return stored, report.printed, report.by_file, hazards
 
 
 def _run(
     grain: Grain,
     launch: Launch,
     report: Report,
+    function: Callable,
     at_once: int,
     machine: Callable[[np.ndarray], Machine],
     kernel: Callable[[Machine], Callable[[], None]],
@@ -304,8 +363,13 @@ def _run(
 ) -> Grain | None:
     """Run batches of `at_once` blocks, or all in fibers of a `grain`, and print what they print.
 
-    Returns the grain in which the launch must run again, where lanes wait for others.
+    Returns the grain in which the launch must run again, where lanes wait for others, or may wait
+    for blocks that a GPU does not begin before they end.
     """
+
+    def held(static_bytes: int) -> tuple[int, str]:
+        return held_at_once(launch.threads, launch.shared_bytes + static_bytes, launch.gpu)
+
     try:
         if grain.name == "batch":
             between = at_once if report.sampled is None else launch.blocks - at_once
@@ -317,20 +381,22 @@ def _run(
                 finally:
                     m.tally.settle()
                 report.idle = (report.idle or 0) + m.tally.idle()
+                if len(m.lanes.blocks) > 1:
+                    most = max(1, held(m.memory.static_bytes)[0])
+                    if len(m.lanes.blocks) > most and may_wait(function):
+                        raise SpinsError(Grain("batch", most=most))
                 for line, ways in m.branches.taken.items():
                     taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
         else:
-            held, holder = held_at_once(launch.threads, launch.shared_bytes, launch.gpu)
-            limits = launch.blocks, grain, max(1, held), holder
-            Fibers(machine, kernel, *limits, report.watchers).run()
+            Fibers(machine, kernel, launch.blocks, grain, held, report.watchers).run()
     except SpinsError as spins:
         report.printed.clear()
         return spins.finer
     except StepLimitError:
         pass
     finally:
-        if report.printed:
+        if report.printed and not launch.unwritten:
             print(*report.printed, sep="\n")
     return None
 
@@ -408,6 +474,10 @@ def _bind(
         writeable,
         lambda size: GlobalShadow(size, threads, launch.blocks * threads, report.releases),
     )
+    for a in arguments if launch.unwritten else ():
+        if a.unwritten is not None:
+            elements = a.over(a.array.buffer, int(a.array.offset))
+            elements[a.unwritten] = garbage(a.host.dtype, launch.unwritten)
     arrays = {a.name: a.array for a in arguments}
     return arguments, [as_seen(name, value, arrays) for name, value in given]
 

@@ -6,6 +6,7 @@ import pytest
 from gemmlab import simulate
 from gemmlab.here.compilers import assemble
 from gemmlab.instructions import tensor_map
+from tests.instructions.test_asynchronous import COPIED, PIPELINE, STORED, launched
 from tests.support.asynchronous import made
 from tests.support.ptx import compiled
 
@@ -77,6 +78,15 @@ WRONG_STORES = {
         "fence_proxy_async()", "",
         "missing-fence", "tma_store(D", "fence_proxy_async() has to follow",
     ),
+    "the fence behind the warp's meeting": (
+        "fence_proxy_async()\n        cuda.syncwarp()",
+        "cuda.syncwarp()\n        fence_proxy_async()",
+        "missing-fence", "tma_store(D", "has to follow there, before the barrier",
+    ),
+    "the block ends before its last stores have been read": (
+        "    tma_wait_read(0)", "",
+        "async-not-waited", "tma_store(D", "the block ends while the copy of thread (0) may still",
+    ),
     "the map is not fenced": (
         "fence_tensor_map(D)", "",
         "missing-fence", "tma_store(D", "fence_tensor_map(map) has to come first",
@@ -133,3 +143,85 @@ def test_it_compiles_to_the_instructions_that_are_declared():
     assert "cp.async.bulk.wait_group.read 1" in text
     _, taken = assemble(text, "sm_90")
     assert taken.local_bytes == 0
+
+
+# A warp loads two boxes in turn from one place, which a thread of another warp fills.
+LOADED = """
+def kernel(A, C):
+    boxes = shared_view((1, 8, 64), float16, 0)
+    s = shared_view((512,), float16, 0)
+    full = shared_view((1,), uint64, 1024)
+    empty = shared_view((1,), uint64, 1032)
+    t = cuda.threadIdx.x
+    if t == 0:
+        mbarrier_init(full, 0, 1)
+        mbarrier_init(empty, 0, 32)
+        fence_mbarrier_init()
+    cuda.syncthreads()
+    if t == 32:
+        fence_tensor_map(A)
+        for i in range(3):
+            mbarrier_wait(empty, 0, i & 1 ^ 1)
+            mbarrier_arrive_expect(full, 0, 1024)
+            tma_load(boxes, 0, 0, 0, A, 8 * i, 0, full, 0)
+    if t < 32:
+        held = cuda.local.array(4, uint32)
+        for i in range(3):
+            mbarrier_wait(full, 0, i & 1)
+            held[0], held[1], held[2], held[3] = ldmatrix_x4(s, t * 8)
+            C[i, t] = held[0] ^ held[3]
+            mbarrier_arrive(empty, 0)
+"""
+USE = "            C[i, t] = held[0] ^ held[3]\n"
+ARRIVE = "            mbarrier_arrive(empty, 0)\n"
+FENCE = "            fence_proxy_async()\n"
+BEFORE_USE = {  # whether an arrival may overtake the load
+    "used first": (USE + ARRIVE, False),
+    "arrival first": (ARRIVE + USE, True),
+    "a fence before the arrival": (FENCE + ARRIVE + USE, False),
+    "never used": (ARRIVE, False),
+    "used when another is loaded": (ARRIVE + USE.replace("held[0]", "held[2]"), True),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE_USE)
+def test_an_arrival_overtakes_a_load_whose_value_nothing_has_used(name):
+    lines, overtakes = BEFORE_USE[name]
+    kernel = made(LOADED.replace(USE + ARRIVE, lines), name)
+    a, c = np.arange(24 * 64, dtype=np.float16).reshape(24, 64), np.zeros((3, 32), np.uint32)
+    report = simulate(kernel, 1, 64, tensor_map(a, 8), c, shared_bytes=1040, on_hazard="collect")
+    assert [h.kind for h in report.hazards] == ["shared-race"] * overtakes
+    for hazard in report.hazards:
+        assert "ldmatrix_x4(s" in hazard.code
+        assert hazard.ops == ("read", "copy")
+        assert "an arrival at an mbarrier overtakes a load" in hazard.message
+
+
+# Of the kernels of `test_asynchronous`
+
+BEHIND = (
+    "fence_proxy_async()\n    cuda.syncthreads()",
+    "cuda.syncthreads()\n    fence_proxy_async()",
+)
+
+
+@pytest.mark.parametrize("source", [STORED, COPIED], ids=["stored", "cp.async"])
+def test_a_fence_behind_the_barrier_comes_too_late_even_with_one_warpgroup(source):
+    assert BEHIND[0] in source
+    report, *_ = launched(source.replace(*BEHIND), 64, "fence behind")
+    hazard = report.hazards[0]
+    assert (hazard.kind, "wgmma(acc, As, 0, 0," in hazard.code) == ("missing-fence", True)
+    assert "fence_proxy_async() has to follow there, before the barrier" in hazard.message
+    # another barrier tells of the fences
+    told = source.replace(BEHIND[0], BEHIND[1] + "\n    cuda.syncthreads()")
+    assert launched(told, 64, "fence told")[0].hazards == []
+
+
+def test_a_block_must_not_end_while_a_copy_fills_its_shared_memory():
+    more = PIPELINE.replace("for i in range(steps):", "for i in range(steps + 1):", 1)
+    report, *_ = launched(more, 320, "one copy more")
+    assert {h.kind for h in report.hazards} == {"async-not-waited"}
+    hazard = report.hazards[0]
+    assert "tma_load(As" in hazard.code
+    assert "the block ends while the copy of thread (128) may still fill As" in hazard.message
+    assert hazard.ops == ("copy",)

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from numpy import int32, int64
+from numpy import int32, int64, uint8
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
@@ -264,10 +264,30 @@ def test_a_barrier_of_the_grid_by_hand(monkeypatch, lanes):
 def test_a_barrier_of_more_blocks_than_a_gpu_holds_is_a_deadlock(monkeypatch):
     few = lambda *_: (4, "a small GPU")  # noqa: E731
     monkeypatch.setattr("gemmlab.simt.launch.held_at_once", few)
-    monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
-    arrays = numbers(1), numbers(192), numbers(192)
-    with pytest.raises(HazardError, match="a small GPU holds 4 such blocks at once: 2 do not"):
-        simulate(grid_barrier, 6, 32, *arrays)
+    for lanes in (32, 1 << 16):  # in lock-step all of them would be there
+        monkeypatch.setattr("gemmlab.simt.launch.LANES", lanes)
+        arrays = numbers(1), numbers(192), numbers(192)
+        with pytest.raises(HazardError, match="a small GPU holds 4 such blocks at once: 2 do not"):
+            simulate(grid_barrier, 6, 32, *arrays)
+    assert simulate(grid_barrier, 4, 32, numbers(1), numbers(128), numbers(128)).hazards == []
+
+
+@pytest.mark.parametrize(("static", "dynamic"), [(0, 9000), (9000, 0)])
+def test_shared_memory_bounds_how_many_blocks_are_there(monkeypatch, static, dynamic):
+    def waits(arrived):
+        if static:
+            cuda.shared.array(static, uint8)[cuda.threadIdx.x] = 0
+        cuda.atomic.add(arrived, 0, 1)
+        while cuda.atomic.add(arrived, 0, 0) < cuda.gridDim.x:  # fault
+            pass
+
+    held = lambda _, shared, gpu: (20_000 // max(shared, 2500), "a small GPU")  # noqa: E731
+    monkeypatch.setattr("gemmlab.simt.launch.held_at_once", held)
+    launch = {"shared_bytes": dynamic, "on_hazard": "collect"}
+    (hazard,) = simulate(waits, 3, 1, numbers(1), **launch).hazards
+    assert (hazard.kind, "# fault" in hazard.code) == ("deadlock", True)
+    assert "a small GPU holds 2 such blocks at once: 1 do not begin" in hazard.message
+    assert simulate(waits, 2, 1, numbers(1), **launch).hazards == []
 
 
 # Wrong kernels

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy import float32, int32
 
-from gemmlab import cuda
+from gemmlab import cuda, simulate
 from gemmlab.instructions import cp_async_16, cp_async_commit, load_v4
+from gemmlab.simt import HazardError
 from gemmlab.simt.races.hazards import Element, Touch
 from gemmlab.simt.races.memories import GlobalShadow, SharedShadow
 from gemmlab.simt.races.visits import Now
@@ -275,3 +276,124 @@ def test_a_clash_says_what_the_other_thread_did_and_where(steps, threads, later)
             other = (other_op, int(at[clash.lane]), clash.other, clash.line)
             assert other in (now if clash.at_once else seen)
         seen += now
+
+
+# Races told as stories
+
+
+def counts(x, total):
+    if x[cuda.grid(1)] > 2:
+        total[0] += 1
+
+
+def tiled(a, b, c, first, second):
+    A = cuda.shared.array((8, 8), float32)
+    B = cuda.shared.array((8, 8), float32)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    total = float32(0)
+    for start in range(0, a.shape[1], 8):
+        A[y, x] = a[y, start + x]
+        B[y, x] = b[start + y, x]
+        if first:
+            cuda.syncthreads()
+        for k in range(8):
+            total += A[y, k] * B[k, x]
+        if second:
+            cuda.syncthreads()
+    c[y, x] = total
+
+
+def each_writes(out):
+    out[0] = cuda.grid(1)
+
+
+def reads_a_sum(total, out):
+    cuda.atomic.add(total, 0, 1)
+    out[cuda.grid(1)] = total[0]
+
+
+MATRICES = np.arange(128.0).reshape(8, 16), np.arange(128.0).reshape(16, 8), np.zeros((8, 8))
+STORIES = {
+    "an update": (
+        counts, (1, 32), (np.arange(32), np.zeros(1)),
+        "thread (3) reads total[0] = 0.0 (line {read})",
+        "thread (31) reads total[0] = 0.0 (line {read}), too, for thread (3) has not written yet",
+        "thread (3) writes total[0] = 1.0 (line {read})",
+        "thread (31) writes total[0] = 1.0 (line {read}): one addition is lost",
+        "total[0] +=", "",
+    ),
+    "an update in two batches": (
+        counts, (2, 1), (np.arange(3, 5), np.zeros(1)),
+        "thread (0) of block (1) reads total[0] (line {read})",
+        "thread (0) of block (0) reads total[0] (line {read}), and finds the same",
+        "thread (0) of block (0) writes total[0] = 1.0 (line {read})",
+        "thread (0) of block (1) writes what it has made of the old value (line {read}): one "
+        "addition is lost",
+        "total[0] +=", "",
+    ),
+    "a product by tiles without its first barrier": (
+        tiled, (1, (8, 8)), (*MATRICES, False, True),
+        "thread (1, 0) reads A[0, 0] (line {read}), which holds what was there before",
+        "thread (0, 0) writes A[0, 0] = 0.0 (line {write}): too late for thread (1, 0), which "
+        "nothing made wait",
+        "total += A", "A[y, x] =",
+    ),
+    "a product by tiles without its second barrier": (
+        tiled, (1, (8, 8)), (*MATRICES, True, False),
+        "thread (0, 0) is ahead, and writes A[0, 0] = 8.0 (line {write})",
+        "thread (7, 0) reads A[0, 0] = 8.0 (line {read}); it came for 0.0, which is no longer "
+        "there",
+        "total += A", "A[y, x] =",
+    ),
+    "two writes": (
+        each_writes, (1, 2), (np.zeros(1),),
+        "thread (1) writes out[0] = 1.0 (line {write})",
+        "thread (0) writes out[0] = 0.0 (line {write}): 0.0 stays. In the other order, 1.0 stays",
+        "", "out[0] =",
+    ),
+    "a sum that is not complete": (
+        reads_a_sum, (1, 2), (np.zeros(1, np.int32), np.zeros(2)),
+        "thread (0) reads total[0] (line {read}), which is not 2 yet",
+        "thread (1) updates total[0] by an atomic (line {write}): too late for thread (0), which "
+        "nothing made wait",
+        "out[cuda", "cuda.atomic",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_race_is_told_as_a_story_of_two_threads(name, monkeypatch):
+    monkeypatch.setattr("gemmlab.simt.launch.LANES", 32)
+    kernel, launch, arguments, *steps, read, write = STORIES[name]
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    hazard = simulate(kernel, *launch, *copies, on_hazard="collect").hazards[0]
+    lines = {"read": line_of(kernel, read), "write": line_of(kernel, write)}
+    told = [f"    {i}. {step.format(**lines)}" for i, step in enumerate(steps, 1)]
+    assert hazard.story.splitlines() == ["  an order in which it goes wrong:", *told]
+    with pytest.raises(HazardError) as caught:
+        simulate(kernel, *launch, *arguments)
+    assert str(caught.value) == f"{hazard}\n{hazard.story}"
+
+
+def test_listings_tell_stories_and_other_hazards_have_none():
+    report = simulate(counts, 1, 32, np.arange(32), np.zeros(1), on_hazard="collect")
+    assert "3. thread (3) writes total[0] = 1.0" in str(report.listing())
+    x = np.zeros(31)
+    hazard = simulate(counts, 1, 32, x, np.zeros(1), on_hazard="collect").hazards[0]
+    assert (hazard.kind, hazard.story) == ("out-of-bounds", "")
+
+
+@cuda.jit(device=True)
+def first_of(values):
+    return values[0]  # here
+
+
+def stores_what_nobody_has_written(out):
+    out[0] = first_of(cuda.shared.array(4, float32)) + 1
+
+
+def test_a_read_in_a_device_function_is_raised_at_its_line_when_the_kernel_has_ended():
+    with pytest.raises(HazardError, match="uninitialised-read") as caught:
+        simulate(stores_what_nobody_has_written, 1, 1, np.zeros(1, np.float32))
+    assert caught.value.hazard.line == line_of(first_of.py_func, "# here")
+    assert [frame.name for frame in caught.traceback][-1] == "first_of"

@@ -107,7 +107,7 @@ def test_a_wait_of_the_whole_grid_orders_all():
 flags = st.lists(st.booleans(), min_size=4, max_size=4)
 fenced_steps = st.lists(
     st.one_of(
-        st.just(("barrier", None)),
+        st.sampled_from([("barrier", None), ("sync", None)]),
         st.tuples(st.sampled_from(["fence", "fence of the block", "flag"]), flags),
         st.tuples(
             st.sampled_from(["read", "write"]),
@@ -124,7 +124,12 @@ def comes_before(old, new, events, threads):
     def same_block(a, b):
         return a.lane // threads == b.lane // threads
 
-    if old.lane == new.lane or (same_block(old, new) and old.epoch < new.epoch):
+    def met(a, b):
+        """A barrier of the block, or a syncwarp of the warp, is between the two."""
+        same_warp = a.lane // 32 == b.lane // 32
+        return (same_block(a, b) and a.epoch < b.epoch) or (same_warp and a.sync < b.sync)
+
+    if old.lane == new.lane or met(old, new):
         return True
     updates = [e for e in events if e.op == "flag"]
     kinds = ("fence", "fence of the block") if same_block(old, new) else ("fence",)
@@ -133,15 +138,12 @@ def comes_before(old, new, events, threads):
         released = any(
             (f.lane == first.lane and f.step < first.step and (
                 (old.lane == f.lane and old.step < f.step)
-                or (same_block(old, f) and old.epoch < f.epoch)
+                or met(old, f)
             ))
-            or (f.lane == old.lane and old.step < f.step and same_block(f, first)
-                and f.epoch < first.epoch)
+            or (f.lane == old.lane and old.step < f.step and met(f, first))
             for f in fences
         )  # fmt: skip
-        acquired = (second.lane == new.lane and second.step < new.step) or (
-            same_block(second, new) and second.epoch < new.epoch
-        )
+        acquired = (second.lane == new.lane and second.step < new.step) or met(second, new)
         later = (first.step, first.lane) < (second.step, second.lane)
         if released and acquired and later:
             return True
@@ -149,38 +151,44 @@ def comes_before(old, new, events, threads):
 
 
 class Event:
-    def __init__(self, op, lane, element, epoch, step):
-        self.op, self.lane, self.element, self.epoch, self.step = op, lane, element, epoch, step
+    def __init__(self, op, lane, element, epoch, sync, step):
+        self.op, self.lane, self.element, self.step = op, lane, element, step
+        self.epoch, self.sync = epoch, sync
 
 
-@given(fenced_steps, st.sampled_from([2, 4]))
+# Threads of a block, and four lanes: of two blocks or of one, of warps of their own or of two.
+FOURS = [(64, (0, 32, 64, 96)), (128, (0, 32, 64, 96)), (32, (0, 1, 32, 33)), (64, (0, 1, 32, 33))]
+
+
+@given(fenced_steps, st.sampled_from(FOURS))
 @settings(deadline=None, max_examples=800)
-def test_fences_and_atomics_order_what_the_rule_says(steps, threads):
+def test_fences_and_atomics_order_what_the_rule_says(steps, lanes_of_block):
     """No false report; and what was written unordered is found, whoever comes next."""
-    releases = Releases()
-    counter = GlobalShadow(1, threads, 4, releases)
-    data = GlobalShadow(2, threads, 4, releases)
-    in_block = SharedShadow(2, 4, releases)
-    events, epoch, found, found_in_block = [], 0, False, False
+    (threads, places), releases = lanes_of_block, Releases()
+    counter = GlobalShadow(1, threads, 128, releases)
+    data = GlobalShadow(2, threads, 128, releases)
+    in_block, alone = SharedShadow(2, threads, releases), threads > max(places)
+    events, epoch, sync, found, found_in_block = [], 0, 0, False, False
     for step, (op, what) in enumerate(steps):
-        if op == "barrier":
-            epoch += 1
+        if what is None:
+            epoch, sync = epoch + (op == "barrier"), sync + (op == "sync")
             continue
-        on = [lane for lane in range(4) if what[lane] is True or (what[lane] or 0) >= 0]
-        on = [lane for lane in on if what[lane] is not False]
+        on = [i for i in range(4) if what[i] is True or (what[i] or 0) >= 0]
+        on = [i for i in on if what[i] is not False]
         if not on:
             continue
-        lanes, epochs = np.array(on), np.full(len(on), epoch)
-        events += [Event(op, lane, what[lane], epoch, step) for lane in on]
+        lanes, epochs = np.array([places[i] for i in on]), np.full(len(on), epoch)
+        events += [Event(op, places[i], what[i], epoch, sync, step) for i in on]
+        now = Now(epoch, sync, lane=lanes)
         if "fence" in op:
-            releases.fence(lanes, threads, epochs, of_block=op == "fence of the block")
+            of_block = op == "fence of the block"
+            releases.fence(lanes, threads, epochs, of_block, now.syncs)
         elif op == "flag":
-            counter.atomic(np.zeros_like(lanes), lanes, Now(epoch, lane=lanes))
+            counter.atomic(np.zeros_like(lanes), lanes, now)
         else:
-            at = np.array([what[lane] for lane in on])
-            now = Now(epoch, lane=lanes)
+            at = np.array([what[i] for i in on])
             found |= bool(getattr(data, op)(at, lanes, now))
-            if threads == 4:
+            if alone:
                 found_in_block |= bool(getattr(in_block, op)(at, lanes, now))
     touches = [e for e in events if e.op in ("read", "write")]
     races = [
@@ -193,7 +201,7 @@ def test_fences_and_atomics_order_what_the_rule_says(steps, threads):
         assert races
     if any(a.op == "write" for a, _ in races):
         assert found
-    if threads == 4:
+    if alone:
         assert found_in_block == found
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.samples.numba_examples import EXAMPLES, RIGHT
+from benchmarks.samples.numba_examples import EXAMPLES, FOUND, RIGHT
+from gemmlab.simt import HazardError
 from gemmlab.simt import cuda as stand_in
 from gemmlab.simt.cuda.random import create_xoroshiro128p_states
 from tests.support.paths import ROOT
@@ -96,6 +97,12 @@ def having(*outcomes):
 @having(RIGHT)
 def test_an_example_gives_the_right_result(file, name, host):
     with contextlib.redirect_stdout(io.StringIO()):
+        example(file, name)()
+
+
+@having(FOUND)
+def test_an_example_that_has_a_fault_is_told_so(file, name, host):
+    with pytest.raises(HazardError, match=r"divergent-barrier(.|\n)*grid\.sync\(\)"):
         example(file, name)()
 
 

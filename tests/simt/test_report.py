@@ -109,7 +109,8 @@ def test_the_listing_has_every_line_with_its_counters():
     assert tile.split("tile[t, 0] = 1")[1].split()[-3:] == ["2", "64", "62"]
     last = by_number[line_of(columns, "out[t] =")]
     assert last.split()[-2:] == ["<-", "global-race"]
-    assert "global-race: thread (0)" in text[-2]
+    assert "global-race: thread (0)" in text[-5]
+    assert text[-3] == "  an order in which it goes wrong:"
     total = next(row.split() for row in text if row.split()[:1] == ["total"])
     # global: requests, sectors, per request; shared: requests, wavefronts, conflicts; barriers
     assert total[-7:] == ["2", "8", "4", "8", "132", "124", "2"]

@@ -91,8 +91,8 @@ def block_has_returned(x):
 def thread_goes_on(x):
     t = cuda.threadIdx.x
     if t != 5:
-        cuda.cg.this_grid().sync()
-    x[cuda.grid(1)] = t  # fault
+        cuda.cg.this_grid().sync()  # fault
+    x[cuda.grid(1)] = t
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,11 @@ def thread_goes_on(x):
         (two_writers, "global-race", "thread"),
         (block_stays_away, "divergent-barrier", r"waits for the whole grid, but block \(0\)"),
         (block_has_returned, "divergent-barrier", r"waits for the whole grid, but block \(1\)"),
-        (thread_goes_on, "divergent-barrier", r"thread \(5\) goes on, but the whole grid"),
+        (
+            thread_goes_on,
+            "divergent-barrier",
+            r"grid at a barrier that thread \(5\) does not",
+        ),
     ],
 )
 def test_hazards(kernel, kind, text):
@@ -117,17 +121,26 @@ def test_hazards(kernel, kind, text):
 
 def some_have_finished(x, y):
     t, i = cuda.threadIdx.x, cuda.grid(1)
-    if t % 2 == 0:
-        x[i] = 1
-        cuda.cg.this_grid().sync()
-        cuda.syncthreads()
-        y[i] = x[i] + x[x.size - 2 - i]
+    if t % 2:
+        return
+    x[i] = 1
+    cuda.cg.this_grid().sync()
+    cuda.syncthreads()
+    y[i] = x[i] + x[x.size - 2 - i]
 
 
-def test_threads_that_have_nothing_left_to_do_may_stay_away():
+def test_threads_that_have_returned_are_a_note():
     x, y = np.zeros((2, 128))
-    assert simulate(some_have_finished, 2, 64, x, y).hazards == []
+    report = simulate(some_have_finished, 2, 64, x, y)
+    assert report.hazards == []
+    assert [note.kind for note in report.notes] == ["returned", "returned"]
     assert y.tolist() == [2, 0] * 64
+
+
+def static_memory(x):
+    s = cuda.shared.array(6000, float64)
+    s[cuda.threadIdx.x] = 0
+    cuda.cg.this_grid().sync()
 
 
 def test_a_grid_must_fit():
@@ -137,5 +150,8 @@ def test_a_grid_must_fit():
     for chosen in (h200, None):
         with pytest.raises(ValueError, match=rf"grid of {2 * blocks} blocks .* holds \d+ blocks"):
             simulate(two_writers, 2 * blocks, 1024, np.zeros(1024), device=chosen)
+    with pytest.raises(ValueError, match=r"529 .* holds 528 blocks .* 48000 B at once(.|\n)*sync"):
+        simulate(static_memory, 529, 64, np.zeros(64), device=h200)
+    simulate(static_memory, 528, 64, np.zeros(64), device=h200)
     with pytest.raises(ValueError, match="holds 264 blocks of 64 threads and 100000 B"):
         simulate(two_writers, 265, 64, np.zeros(64), shared_bytes=100_000, device=h200)

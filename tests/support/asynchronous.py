@@ -17,6 +17,7 @@ def made(source: str, name: str):
     scope |= {
         "cuda": cuda,
         "uint16": np.uint16,
+        "uint32": np.uint32,
         "float16": np.float16,
         "float32": np.float32,
         "uint64": np.uint64,

@@ -40,7 +40,7 @@ NAMES = {
     "gemmlab.course.judging.timed": {"Time"},
     "gemmlab.course.judging.verdict": {"Finding"},
     "gemmlab.model.counters": {"Counters"},
-    "gemmlab.simt.races.hazards": {"Hazard", "Note", "Touch"},
+    "gemmlab.simt.races.hazards": {"AtStake", "Hazard", "Note", "Touch"},
     "gemmlab.simt.races.release": {"Releases"},
     "gemmlab.simt.report.report": {"Origin", "Report"},
     "gemmlab.simt.report.trace": {"Access", "Shares"},

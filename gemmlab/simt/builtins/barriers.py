@@ -5,8 +5,10 @@ blocks at once, as it runs on a GPU: each must be resident, so that the device b
 with it the memory that a simulation takes.
 """
 
+import ast
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,9 @@ from gemmlab.device import Device, device, names
 from gemmlab.model import occupancy, transactions
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.warps import check_predicate, taking_part
-from gemmlab.simt.numbers.lanes import Mask, without
+from gemmlab.simt.numbers.lanes import Mask
 from gemmlab.simt.races.hazards import Note
+from gemmlab.simt.syntax.source import read_source
 
 FULL = (1 << transactions.WARP) - 1  # a mask that names all lanes of a warp
 
@@ -30,15 +33,7 @@ def syncthreads(m: BuiltinBatch) -> None:
     arrived = m.lanes.full(here)
     if alive is not None:
         _note_returned(m, arrived, alive)
-    waiting = m.lanes.full(alive) & ~arrived
-    partial = arrived.any(axis=1) & waiting.any(axis=1) if waiting.any() else np.zeros(1, bool)
-    if partial.any():
-        b = int(partial.argmax())
-        came, missing = int(arrived[b].argmax()), int(waiting[b].argmax())
-        lanes = np.zeros(m.lanes.shape, bool)
-        lanes[b, came] = True
-        text = "thread {thread} waits at a barrier that thread {other} does not reach"
-        m.findings.hazard("divergent-barrier", m.calls.line, lanes, text, other=missing)
+    _check_all_come(m, arrived, "at a barrier")
     in_block = arrived.any(axis=1)
     if in_block.all():
         m.waits.epoch = m.waits.epoch + 1
@@ -47,6 +42,19 @@ def syncthreads(m: BuiltinBatch) -> None:
     m.tally.counters(m.calls.line)["barriers"] += int(in_block.sum())
     if m.under_way is not None:
         m.under_way.meet(np.flatnonzero(arrived[0]))
+
+
+def _check_all_come(m: BuiltinBatch, arrived: np.ndarray, where: str) -> None:
+    """Report a thread that waits for another one of its block that does not come."""
+    waiting = m.lanes.full(m.alive()) & ~arrived
+    partial = arrived.any(axis=1) & waiting.any(axis=1) if waiting.any() else np.zeros(1, bool)
+    if partial.any():
+        b = int(partial.argmax())
+        came, missing = int(arrived[b].argmax()), int(waiting[b].argmax())
+        lanes = np.zeros(m.lanes.shape, bool)
+        lanes[b, came] = True
+        text = f"thread {{thread}} waits {where} that thread {{other}} does not reach"
+        m.findings.hazard("divergent-barrier", m.calls.line, lanes, text, other=missing)
 
 
 def _note_returned(m: BuiltinBatch, arrived: np.ndarray, alive: Mask) -> None:
@@ -133,19 +141,42 @@ def _fence(m: BuiltinBatch, of_block: bool) -> None:
     row, thread = np.nonzero(m.lanes.full(m.masks[-1]))
     if len(row):
         lanes = m.lanes.blocks[row, 0] * m.lanes.threads + thread
-        m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row), of_block)
+        syncs = m.waits.of_warps(row * m.lanes.threads + thread)
+        m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row), of_block, syncs)
 
 
-def waits_for_grid(function: Callable, seen: frozenset = frozenset()) -> bool:
+def waits_for_grid(function: Callable) -> bool:
     """Say whether a kernel, or a device function that it names, asks for the whole grid."""
-    if "this_grid" in function.__code__.co_names:
-        return True
-    scope = inspect.getclosurevars(function)
-    named = [getattr(v, "py_func", v) for v in (*scope.globals.values(), *scope.nonlocals.values())]
-    functions = {f for f in named if inspect.isfunction(f)} - seen - {function}
-    return any(waits_for_grid(f, seen | functions | {function}) for f in functions)
+    return any("this_grid" in f.__code__.co_names for f in _functions(function))
 
 
+def may_wait(function: Callable) -> bool:
+    """Say whether a kernel may wait for other blocks: a `while` of it looks at elements."""
+    return any(
+        isinstance(node, ast.While) and any(map(_looks, ast.walk(node)))
+        for f in _functions(function)
+        for node in ast.walk(read_source(f).tree)
+    )
+
+
+def _looks(node: ast.AST) -> bool:
+    """Whether source loads or updates elements, perhaps in a function that it calls."""
+    return isinstance(node, (ast.Subscript, ast.Call))
+
+
+def _functions(function: Callable) -> set[Callable]:
+    """Return a kernel, and the functions of Python that it names, directly or by others."""
+    left, seen = [function], {function}
+    while left:
+        scope = inspect.getclosurevars(left.pop())
+        named = (*scope.globals.values(), *scope.nonlocals.values())
+        new = {f for v in named if inspect.isfunction(f := getattr(v, "py_func", v))} - seen
+        seen |= new
+        left += new
+    return seen
+
+
+@lru_cache(256)
 def held_at_once(threads: int, shared_bytes: int, gpu: Device | None) -> tuple[int, str]:
     """The number of such blocks that `gpu`, or the largest GPU known, holds at once; its name."""
     candidates = [gpu] if gpu else [device(name) for name in names()]
@@ -177,22 +208,23 @@ class GridGroup:
         self.machine = machine
 
     def sync(self) -> None:
-        """Wait for all blocks: every earlier access comes before every later one.
-
-        Threads that do not come must have nothing left to do.
-        """
+        """Wait for all blocks: every earlier access comes before every later one."""
         m, line = self.machine, self.machine.calls.line
         here = m.masks[-1]
         if here is False:
             return
         m.tally.tick(line, "inst_barrier")
-        in_block = m.lanes.full(here).any(axis=1)
+        launch = m.launch
+        shared_bytes = launch.shared_bytes + m.memory.static_bytes
+        check_resident(launch.blocks, launch.threads, shared_bytes, launch.gpu)
+        arrived = m.lanes.full(here)
+        _note_returned(m, arrived, m.alive())
+        in_block = arrived.any(axis=1)
         if not in_block.all():
             block = m.lanes.block_name(int(m.lanes.blocks[int(in_block.argmin()), 0]))
             text = f"thread {{thread}} waits for the whole grid, but block {block} does not"
             m.findings.hazard("divergent-barrier", line, here, text)
-        m.waits.absent, m.waits.line = without(m.alive(), here), line
-        m.tally.settle()  # who may run has changed
+        _check_all_come(m, arrived, "for the whole grid at a barrier")
         m.waits.epoch = int(np.max(m.waits.epoch)) + 1
         for array in m.memory.global_arrays:
             if array.shadow is not None:

@@ -14,6 +14,7 @@ from gemmlab.instructions.instruction import Instruction, Memory, Registers, Til
 from gemmlab.model.transactions import WARP
 from gemmlab.numerics import TENSOR_CORES, tensor_core_of
 from gemmlab.simt.builtins.batch import BuiltinBatch
+from gemmlab.simt.builtins.under_way import UNIT, memory_of
 from gemmlab.simt.memory import access, counting
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.indices import Place, check_exact, count_wide, find
@@ -38,19 +39,23 @@ def collective(m: BuiltinBatch, instruction: Instruction, bound: list, line: int
     if instruction.collective:
         _check_warps(m, instruction, line)
     m.tally.tick(line, f"inst_{instruction.kind}")
-    inputs, written = [], None
+    inputs, written, read = [], None, None
     for operand, value in bound:
         if isinstance(operand, Registers):
             inputs.append(_stacked(m, operand, value))
         elif operand.access == "write":
             written = operand, value
         elif isinstance(operand, Memory):
-            inputs.append(_read_rows(m, find(m, instruction, operand, *value, line), line))
+            read = find(m, instruction, operand, *value, line)
+            inputs.append(_read_rows(m, read, line))
         else:
             inputs.append(_read_tile(m, instruction, operand, *value, line))
     result = instruction.meaning(*inputs, arch=architecture(m))
     if written is None:
         parts = [part.reshape(m.lanes.shape) for part in np.moveaxis(result, -1, 0)]
+        if read is not None and m.under_way is not None and read.mask is not False:
+            where, memory = (read.array, read.at, read.mask), memory_of(read.array)
+            m.under_way.loads.begin(m, line, *where, memory, UNIT, tuple(parts))
         return parts[0] if instruction.result.count == 1 else tuple(parts)
     operand, value = written
     if isinstance(operand, Memory):

@@ -112,10 +112,25 @@ def arrive_at_barrier(m: BuiltinBatch, instruction: Instruction, bound: list, li
     expected = m.lanes.spread(bound[1][1])[0] if len(bound) > 1 else None
     for barrier, threads in barriers(m, instruction, place, line):
         m.under_way.tell(threads)
+        _check_phase(m, barrier, threads, line)
         for thread in threads:
             if expected is not None:
                 barrier.bytes += int(expected[thread])
             barrier.arrive(m.under_way.known[thread])
+
+
+def _check_phase(m: BuiltinBatch, barrier: Barrier, threads: np.ndarray, line: int) -> None:
+    """Note an arrival that may count for the phase before, of which it is not known to be over.
+
+    Here each copy is there at once, so that the phase is over; on a GPU bytes may still be missing.
+    Mostly something else goes wrong then, which says more: it is reported when the block ends.
+    """
+    early = threads[m.under_way.known[threads, barrier.source] < barrier.phase]
+    if len(early):
+        text = f"thread {{thread}} arrives at {barrier.element}, and does not know that its phase "
+        text += f"{barrier.phase - 1} is complete: the arrival may count for that one"
+        found = Operation("atomic", line, int(early[0]), text, "", barrier.element, m.calls.source)
+        m.under_way.early.setdefault((m.calls.source, line), found)
 
 
 def wait_for_phase(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
@@ -293,7 +308,11 @@ def _copy(
         if source.shadow is not None and inside.any():
             tracking.track_boxes(m, line, "read", source, flat[inside], thread)
         array.buffer[0, elements] = np.where(inside, source.buffer[flat], source.dtype.type(0))
-        operation = Operation("copy", line, thread, barrier.until)
+        what = "copy", line, thread, barrier.until, "tma_load"
+        operation = Operation(*what, array.element(at), m.calls.source)
+        touch = m.findings.touch("copy", line, (int(m.lanes.blocks[0, 0]), thread))
+        known = under_way.known[thread]
+        under_way.loads.overwrite(m, memory_of(array), units, known, touch)
         held = under_way.held(array)
         held.copies[units] = under_way.begin(operation, barrier.source, barrier.phase + 1)
         held.stores[parts_of(elements, array.itemsize)] = -1
@@ -312,18 +331,19 @@ def _store(
         return
     units = np.unique(elements * array.itemsize // UNIT)
     firsts, who = units * UNIT // array.itemsize, np.full(len(units), thread)
-    under_way, lanes = m.under_way, m.lanes.thread == thread
+    under_way = m.under_way
     under_way.check(m, line, "read", array, firsts, units, who)
     m.copies.check_all(m, line, "read", array, elements, thread)
-    under_way.check_fenced(m, instruction, array, elements, lanes, line)
     tracking.look_shared(m, line, "read", array, elements, thread)
+    under_way.check_fenced(m, instruction, array, elements, np.array([thread]), line)
     inside, flat = _in_matrix(found, row, column)
     if inside.any():
         tracking.track_boxes(m, line, "write", found.array, flat[inside], thread)
     found.array.buffer[flat[inside]] = array.buffer[0, elements[inside]]
     source, batch = under_way.source(("stores", thread)), int(under_way.stored[thread])
     until = f"group {batch} of the stores of thread {thread} has been read"
-    operation = Operation("read", line, thread, until, instruction.name)
+    what = "read", line, thread, until, instruction.name
+    operation = Operation(*what, array.element(at), m.calls.source)
     held = under_way.held(array)
     reads = held.reads.setdefault(("stores", thread), np.full(len(held.copies), -1))
     reads[units] = under_way.begin(operation, source, batch + 1)

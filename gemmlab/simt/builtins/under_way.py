@@ -19,15 +19,20 @@ import numpy as np
 
 from gemmlab.instructions.instruction import Instruction
 from gemmlab.instructions.warpgroup import WARPGROUP
+from gemmlab.model.transactions import WARP
+from gemmlab.simt.builtins.loads import Loads
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.tracking import track_shared
 from gemmlab.simt.numbers.lanes import Lanes, Mask, both, without
+from gemmlab.simt.races.hazards import Element
 from gemmlab.simt.races.release import Releases
+from gemmlab.simt.syntax.source import Source
 
 UNIT = 16  # bytes: the least that the TMA copies or `wgmma` multiplies
 COPIED = 4  # bytes: the least that `cp.async` copies
 PART = 2  # bytes: the least of which it is known who has stored it
+NEVER = np.iinfo(np.int64).max  # of a fence that has not been made
 # What a touch that comes too early does to the element, in words.
 VERBS = {"read": "reads", "write": "writes", "atomic": "updates", "copy": "overwrites"}
 
@@ -41,6 +46,7 @@ class Operation(NamedTuple):
     """A copy or a matrix product: its line, the thread that began it, what it waits for, in words.
 
     op : "copy", or "read" for a product and for a copy from shared memory; name : of these two
+    element, source : of a copy, the first one in shared memory, and the function that begins it
     """
 
     op: str
@@ -48,6 +54,8 @@ class Operation(NamedTuple):
     thread: int
     until: str
     name: str = "wgmma"
+    element: Element | None = None
+    source: Source | None = None
 
 
 @dataclass
@@ -56,13 +64,14 @@ class Held:
 
     copies : the last copy to it; reads : of each warpgroup the last product that reads it, and of
         each thread the last copy from it
-    stores, lines : of each part, the thread whose ordinary store no fence has followed yet, and its
-        line
+    stores, lines : of each part, the thread whose ordinary store is the last one, and its line
+    fenced : how many fences the launch had made when that thread fenced the store; NEVER before
     """
 
     copies: np.ndarray
     stores: np.ndarray
     lines: np.ndarray
+    fenced: np.ndarray
     reads: dict[Hashable, np.ndarray] = field(default_factory=dict)
 
 
@@ -78,6 +87,8 @@ class UnderWay:
     mapped : threads that have fenced a tensor map
     undivided : whether warpgroups have executed something together
     registers : of a thread of each warpgroup; None before the first `setmaxnreg`
+    loads : those on their way to registers
+    early : by line, an arrival at an mbarrier that may count for the phase before, and the words
     """
 
     def __init__(self, lanes: Lanes, releases: Releases) -> None:
@@ -95,6 +106,8 @@ class UnderWay:
         self.mapped: set[tuple[int, int]] = set()
         self.undivided = False
         self.registers: np.ndarray | None = None
+        self.loads = Loads(releases)
+        self.early: dict[tuple, Operation] = {}
 
     # Moments, and who knows of them
 
@@ -145,7 +158,8 @@ class UnderWay:
         if id(memory) not in self.memories:
             units = -(-memory.nbytes // UNIT)
             parts = units * (UNIT // PART)
-            held = Held(np.full(units, -1), np.full(parts, -1), np.zeros(parts, np.int64))
+            last = np.full(units, -1), np.full(parts, -1), np.zeros(parts, np.int64)
+            held = Held(*last, np.full(parts, NEVER))
             self.memories[id(memory)] = memory, held
         return self.memories[id(memory)][1]
 
@@ -162,30 +176,74 @@ class UnderWay:
         elements, threads = self.lanes.of(at, mask)
         held, parts = self.held(array), parts_of(elements, array.itemsize)
         held.stores[parts], held.lines[parts] = threads[:, None], line
+        held.fenced[parts] = NEVER
 
     def check_fenced(
         self, m: MemoryBatch, instruction: Instruction, array: Array, elements: np.ndarray,
-        lanes: Any, line: int,
+        threads: np.ndarray, line: int,
     ) -> None:  # fmt: skip
-        """Report what ordinary stores have put there with no fence of their threads since."""
+        """Report what ordinary stores have put there and `threads`, which read it, may not see.
+
+        The thread that stored must have fenced since, and have told each of these about it. A warp
+        that acts as one has come together: it knows what its own lanes have fenced.
+        """
         held = self.held(array)
         parts = parts_of(elements, array.itemsize)[:, 0]
-        unseen = held.stores[parts] >= 0
+        writers = held.stores[parts]
+        if writers.max(initial=-1) < 0:
+            return
+        known = self.known[threads, : self.lanes.threads]
+        size = WARP if len(threads) > 1 else 1
+        own = threads[:, None] // size == np.arange(self.lanes.threads) // size
+        least = np.where(own, NEVER, known).min(axis=0)
+        fenced = held.fenced[parts]
+        unseen = (writers >= 0) & ((fenced == NEVER) | (least[writers] <= fenced))
         if unseen.any():
             i = int(unseen.argmax())
-            writer, at = int(held.stores[parts[i]]), int(held.lines[parts[i]])
+            writer, at = int(writers[i]), int(held.lines[parts[i]])
             element = array.element(elements[i])
             text = f"{instruction.name} may not see {element}, which thread {{other}} has written "
             text += f"in line {at}: fence_proxy_async() has to follow there, before the barrier"
             m.findings.hazard(
-                "missing-fence", line, lanes, text, other=writer, element=element, op="read",
+                "missing-fence", line, m.lanes.thread == int(threads[0]), text, other=writer,
+                element=element, op="read",
                 against=m.findings.touch("write", at, (int(m.lanes.blocks[0, 0]), writer)),
             )  # fmt: skip
 
     def fence(self, threads: np.ndarray) -> None:
-        """Let asynchronous operations see what threads have stored."""
+        """Let asynchronous operations see what threads have stored, once others are told of it."""
         for _, held in self.memories.values():
-            held.stores[np.isin(held.stores, threads)] = -1
+            now = np.isin(held.stores, threads) & (held.fenced == NEVER)
+            held.fenced[now] = self.releases.fences
+        self.loads.fence(threads)
+
+    def finish(self, m: MemoryBatch) -> None:
+        """Report the copies that nobody knows to be complete, when all threads have ended.
+
+        The shared memory of a block belongs to another one then.
+        """
+        count = len(self.operations)
+        source, moment = self.moments[:, :count]
+        late = np.flatnonzero(self.known.max(axis=0)[source] < moment)
+        firsts: dict[tuple, Operation] = {}  # of those that a line has begun
+        for found in (self.operations[i] for i in late):
+            if found.element is not None:
+                firsts.setdefault((found.source, found.line), found)
+        for found in self.early.values():
+            m.calls.frames[-1].source = found.source
+            m.findings.hazard(
+                "async-not-waited", found.line, self.lanes.thread == found.thread, found.until,
+                element=found.element, op=found.op,
+            )  # fmt: skip
+        for found in firsts.values():
+            m.calls.frames[-1].source = found.source
+            does = "fill" if found.op == "copy" else "read"
+            text = f"the block ends while the copy of thread {{thread}} may still {does} "
+            text += f"{found.element} and what follows it: no thread knows that {found.until}"
+            m.findings.hazard(
+                "async-not-waited", found.line, self.lanes.thread == found.thread, text,
+                element=found.element, op=found.op,
+            )  # fmt: skip
 
     def check(
         self, m: MemoryBatch, line: int, op: str, array: Array,

@@ -129,8 +129,8 @@ def _matrix(
     who = least[under_way.moments[0, held.copies[units]]]
     under_way.check(m, line, "read", array, firsts, units, who)
     m.copies.check_all(m, line, "read", array, flat, int(threads[0]))
-    under_way.check_fenced(m, instruction, array, flat, lanes, line)
     look_shared(m, line, "read", array, flat, int(threads[0]))
+    under_way.check_fenced(m, instruction, array, flat, threads, line)
     held.reads.setdefault(group, np.full(len(held.copies), -1))[units] = number
     return array.buffer[0, flat].reshape(elements.shape)
 

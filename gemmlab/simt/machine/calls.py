@@ -16,6 +16,7 @@ from gemmlab.simt.builtins import functions, warps
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.memory.array import Array, Choice, Records, merged
 from gemmlab.simt.numbers import overflow, values
+from gemmlab.simt.numbers.garbage import garbage
 from gemmlab.simt.numbers.lanes import Mask, Masks, either, without
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, Partly, Unassigned, several, shown
 from gemmlab.simt.syntax.source import Source, unsupported
@@ -226,14 +227,23 @@ class Variables:
 
     def _read(self, value: Any, name: str, line: int, frame: Frame) -> Any:
         missing = without(self.masks[-1], frame.assigned.get(name, False))
-        if isinstance(value, Unassigned):
+        nobody = isinstance(value, Unassigned)
+        if nobody:
             if missing is not False and self.m.apart is None:
                 return value  # nobody has assigned it: an error wherever it is used
             value = np.False_
-        if missing is not False:
-            text = f"thread {{thread}} reads {name}, which it has not assigned"
-            self.m.findings.hazard("uninitialised-read", line, missing, text)
-        return value
+        if missing is False:
+            return value
+        text = f"thread {{thread}} reads {name}, which it has not assigned"
+        return self._without(value, missing, text, line, in_doubt=not nobody)
+
+    def _without(self, value: Any, missing: Mask, text: str, line: int, in_doubt: bool) -> Any:
+        """Report that lanes have no value, and return one that has anything in these lanes."""
+        in_doubt &= isinstance(value, NUMBER)
+        self.m.findings.hazard("uninitialised-read", line, missing, text, in_doubt=in_doubt)
+        if not in_doubt or not self.m.launch.unwritten:
+            return value
+        return np.where(missing, garbage(value.dtype, self.m.launch.unwritten), value)
 
     def offered(self, value: Any, name: str) -> warps.Offered:
         """Offer a variable to other lanes, with the mask of the lanes that have assigned it."""
@@ -247,8 +257,8 @@ class Variables:
         if not isinstance(value, Partly):
             return value
         text = f"thread {{thread}} uses the value of {value.function}, which returns none there"
-        self.m.findings.hazard("uninitialised-read", line, value.missing, text)
-        return np.False_ if value.value is None else value.value
+        known = np.False_ if value.value is None else value.value
+        return self._without(known, value.missing, text, line, in_doubt=value.value is not None)
 
     def attribute(self, value: Any, name: str, line: int) -> Any:
         """Return `value.name`, which depends on what the value is."""

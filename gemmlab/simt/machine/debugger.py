@@ -147,7 +147,11 @@ class Debugger(pdb.Pdb):
     def _arrives(self, frame: FrameType) -> bool:
         """Choose the thread that is to stop, if it is about to execute its line."""
         stop, m = self.stop, _machine(frame)
-        if frame.f_lineno != stop.line or not frame.f_code.co_filename.endswith(stop.file):
+        if (
+            m.launch.unwritten
+            or frame.f_lineno != stop.line
+            or not frame.f_code.co_filename.endswith(stop.file)
+        ):
             return False
         at = np.flatnonzero(m.lanes.blocks[:, 0] == _linear(stop.block, m.lanes.grid))
         thread = _linear(stop.thread, m.lanes.block)
@@ -383,7 +387,9 @@ def breakpoints(m: Any) -> Callable[[], None]:
     debugger: list[Debugger] = []
 
     def stop(*_: Any, **__: Any) -> None:
-        if m.masks[-1] is False or threading.current_thread() is not threading.main_thread():
+        if m.masks[-1] is False or m.launch.unwritten:  # nobody is here, or all is tried again
+            return
+        if threading.current_thread() is not threading.main_thread():
             return
         if not debugger:
             debugger.append(Debugger())

@@ -124,7 +124,9 @@ class Fibers:
     """Runs the blocks of a launch in fibers of a `grain` finer than a batch.
 
     machine : makes the machine of a block; kernel : the kernel on a machine, to be called
-    at_once : blocks that may have begun and not ended, as many as a GPU holds; holder : that GPU
+    held : tells how many blocks with so many bytes of shared arrays a GPU holds, and which GPU
+    static_bytes, at_once, holder : of the blocks so far; how many such blocks may have begun and
+        not ended; that GPU
     watchers : of the accesses of whole warps
     begun : blocks so far; turn : of those that spin, the one asked last
     in_vain : fibers in a row that went on without being sure to do something else
@@ -136,10 +138,12 @@ class Fibers:
 
     def __init__(
         self, machine: Callable[[np.ndarray], Machine], kernel: Callable,
-        blocks: int, grain: Grain, at_once: int, holder: str, watchers: list[Callable],
+        blocks: int, grain: Grain, held: Callable[[int], tuple[int, str]],
+        watchers: list[Callable],
     ) -> None:  # fmt: skip
         self.machine, self.kernel, self.grain = machine, kernel, grain
-        self.blocks, self.at_once, self.holder = blocks, at_once, holder
+        self.blocks, self.held, self.static_bytes = blocks, held, 0
+        self.at_once, self.holder = held(0)
         self.watchers = watchers[:]
         if grain.name in ("group", "lane"):  # they are told of whole warps, later
             watchers.clear()
@@ -196,6 +200,8 @@ class Fibers:
         self.alive[m] = self.alive[m] & ~fiber.mask
         if not self.open[m]:
             del self.open[m], self.alive[m]
+            if m.under_way is not None:
+                m.under_way.finish(m)
             if m.apart is not None:
                 m.apart.finish()
             m.take_apart()
@@ -262,10 +268,18 @@ class Fibers:
             self.turn = (self.turn or len(self.spinning)) - 1
             if self.spinning[self.turn].wait.ready:
                 return self.spinning.pop(self.turn)
-        if self.begun < self.blocks and len(self.open) < self.at_once:
+        if self.begun < self.blocks and self._is_held():
             self._begin_block()
             return self.new.popleft()
         return None
+
+    def _is_held(self) -> bool:
+        """Say whether a GPU that holds the open blocks holds another one, as far as is known."""
+        static = max((m.memory.static_bytes for m in self.open), default=0)
+        if static > self.static_bytes:
+            self.static_bytes = static
+            self.at_once, self.holder = self.held(static)
+        return len(self.open) < max(1, self.at_once)
 
     def _begin_block(self) -> None:
         m = self.machine(np.array([self.begun]))

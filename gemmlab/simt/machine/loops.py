@@ -16,7 +16,7 @@ import numpy as np
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.memory import Memory
-from gemmlab.simt.numbers.lanes import Mask, Masks, both, either, without
+from gemmlab.simt.numbers.lanes import Launch, Mask, Masks, both, either, without
 from gemmlab.simt.numbers.values import NUMBER, Range, Together, shown, truth
 from gemmlab.simt.report.tally import Findings, Tally
 
@@ -38,10 +38,12 @@ class Grain:
         with asynchronous instructions those of a "warpgroup" or of a "warp"
     groups : of a block, by its linear index, the lanes that spin, (1, threads), and the others;
         blocks that are not there have the groups of the first one
+    most : blocks of a batch, where a GPU holds no more of them at once; 0 for no such bound
     """
 
     name: str
     groups: dict[int, np.ndarray] = field(default_factory=dict)
+    most: int = 0
 
 
 class SpinsError(Exception):
@@ -219,6 +221,10 @@ class StepLimitError(Exception):
     """A loop ran longer than the step budget allows."""
 
 
+class TooManyTurnsError(Exception):
+    """A loop of a launch that is tried again turns more often than any did at first."""
+
+
 @dataclass
 class Loop:
     """An open loop: the depth of its mask in the stack; the lanes that have met `break`.
@@ -261,10 +267,10 @@ class Loops:
     """
 
     def __init__(
-        self, masks: Masks, tally: Tally, findings: Findings, memory: Memory, max_steps: int
+        self, masks: Masks, tally: Tally, findings: Findings, memory: Memory, launch: Launch
     ) -> None:
         self.masks, self.tally, self.findings, self.memory = masks, tally, findings, memory
-        self.max_steps, self.steps = max_steps, 0
+        self.max_steps, self.most_turns, self.steps = launch.max_steps, launch.most_turns, 0
         self.open: list[Loop] = []
         self.wait: Callable[[Spin], None] = spins
         self.first, self.patience = FIRST, PATIENCE
@@ -401,6 +407,8 @@ class Loops:
         self.masks.pop()
         loop = self.open.pop()
         loop.unwatch()
+        report = self.tally.report
+        report.turns = max(report.turns, loop.turns)
         if not any(around.endless for around in self.open):
             self.steps = 0
         return loop.broken
@@ -429,6 +437,8 @@ class Loops:
         self.tally.tick(line, "inst_control")
         loop = self.open[-1]
         loop.turns, loop.line = loop.turns + 1, line
+        if loop.turns > self.most_turns:
+            raise TooManyTurnsError
         return loop
 
     def _step(self, line: int) -> Loop:

@@ -24,7 +24,7 @@ from gemmlab.simt.machine.scope import Scope
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.counting import count_access
 from gemmlab.simt.memory.memory import Memory
-from gemmlab.simt.numbers.lanes import Lanes, Launch, Mask, Masks, without
+from gemmlab.simt.numbers.lanes import Lanes, Launch, Mask, Masks
 from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.report.tally import Findings, Tally
@@ -76,14 +76,14 @@ class Machine:
         self.calls = Calls(self.masks, report.source)
         self.waits = Waits(*self.lanes.shape)
         self.findings = Findings(report, self.lanes, self.calls)
-        self.tally = Tally(report, self.lanes, self.masks, self.calls, self.waits, self.findings)
+        self.tally = Tally(report, self.lanes, self.masks, self.calls, self.findings)
         self.operations = Operations(self.tally, launch)
         self.memory = Memory(self, global_arrays, self.operations.compare)
         self.copies = Copies()
         self.under_way: UnderWay | None = None
         self.variables = Variables(self)
         self.branches = Branches(self.masks, self.tally)
-        self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch.max_steps)
+        self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch)
         self.scope = Scope(self, self.calls, program)
 
     def bound(self, function: Callable, source: Source, values: list) -> Callable[[], None]:
@@ -115,7 +115,7 @@ class Machine:
 
     def alive(self) -> Mask:
         """Return the threads for which a barrier waits: those that have not returned."""
-        return without(self.masks[0], self.waits.absent)
+        return self.masks[0]
 
 
 class LaneCounts(Tally):
@@ -127,7 +127,7 @@ class LaneCounts(Tally):
     """
 
     def __init__(self, m: Machine, watchers: list[Callable]) -> None:
-        super().__init__(m.report, m.lanes, m.masks, m.calls, m.waits, m.findings)
+        super().__init__(m.report, m.lanes, m.masks, m.calls, m.findings)
         self.m, self.watchers = m, watchers
         self.ticks: dict[tuple, np.ndarray] = {}
         self.accesses: dict[tuple, tuple[Array, dict[int, list[int]]]] = {}

@@ -112,7 +112,9 @@ def load_local(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> 
         first = int(m.lanes.of(at, unset)[0][0])
         place = array.element(first)
         text = f"thread {{thread}} reads {place}, which it has not written"
-        m.findings.hazard("uninitialised-read", line, unset, text, element=place, op="read")
+        m.findings.hazard(
+            "uninitialised-read", line, unset, text, element=place, op="read", in_doubt=True
+        )
     return value
 
 
@@ -159,6 +161,8 @@ def fetch(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask) -> Any:
     if array.space == "local":
         if m.under_way is not None:
             m.under_way.check_registers(m, line, "read", array, at, mask)
+            if array.owner.coming:
+                m.under_way.loads.use(m, array, at)
         return load_local(m, line, array, at, mask)
     if array.space == "shared":
         m.copies.check(m, line, "read", array, at, mask)
@@ -274,6 +278,7 @@ def put(m: MemoryBatch, line: int, array: Array, at: Any, mask: Mask, value: Any
     else:
         if m.under_way is not None:
             m.under_way.check_registers(m, line, "write", array, at, mask)
+            m.under_way.loads.put(array, at, value)
         store_local(m, array, at, mask, value)
 
 

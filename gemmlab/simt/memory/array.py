@@ -56,6 +56,8 @@ class Array:
         self.updating: Any = None
         self.group = 0
         self.stored: Any = None
+        # Of registers: by element, the loads whose values are on their way (`builtins.loads`).
+        self.coming: dict[int, Any] = {}
 
     @property
     def owner(self) -> Self:

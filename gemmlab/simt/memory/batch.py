@@ -85,9 +85,17 @@ class Copies(Protocol):
     check: Callable[..., None]
 
 
+class Loads(Protocol):
+    """Loads of shared memory whose values are on their way to registers."""
+
+    put: Callable[..., None]
+    use: Callable[..., None]
+
+
 class UnderWay(Protocol):
     """Asynchronous instructions that are under way in a block."""
 
+    loads: Loads
     check_registers: Callable[..., None]
     touch: Callable[..., None]
     store: Callable[..., None]

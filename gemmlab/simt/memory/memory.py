@@ -13,6 +13,7 @@ from gemmlab.device import Device
 from gemmlab.simt.memory import access
 from gemmlab.simt.memory.array import Array, Choice, Record, Records, chosen, row_major
 from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.numbers.garbage import garbage
 from gemmlab.simt.numbers.lanes import IdentityCache, Mask, both, either
 from gemmlab.simt.numbers.values import NUMBER, NoNumber, as_dtype, number, shown
 from gemmlab.simt.races.memories import SharedShadow
@@ -263,6 +264,7 @@ def shared_array(
     if key not in m.memory.shared:
         memory = np.zeros((len(m.lanes.blocks), int(np.prod(sizes)) * dtype.itemsize), np.uint8)
         m.memory.shared[key] = _in_shared(m, memory, sizes, dtype, alignment)
+        _set_unwritten(m, m.memory.shared[key])
         m.memory.static_bytes += memory.shape[1]
         if m.memory.static_bytes > STATIC_SHARED_BYTES:  # as ptxas does
             raise ValueError(
@@ -294,6 +296,13 @@ def _in_shared(
     return Records("", arrays, len(shape)) if dtype.names else arrays[""]
 
 
+def _set_unwritten(m: MemoryBatch, made: Array | Records) -> None:
+    """Let an array that nobody has written hold what the launch is tried with."""
+    if m.launch.unwritten:
+        for array in made.fields.values() if isinstance(made, Records) else [made]:
+            array.buffer[...] = garbage(array.dtype, m.launch.unwritten)
+
+
 def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
     """Return the block's dynamic shared memory: one and the same memory, whatever its type.
 
@@ -306,6 +315,8 @@ def _dynamic_array(m: MemoryBatch, dtype: np.dtype, alignment: Any) -> Array:
         if ("dynamic", None) not in m.memory.shared:
             whole_words = -(-m.launch.shared_bytes // 16) * 16
             memory = np.zeros((len(m.lanes.blocks), whole_words), np.uint8)
+            if m.launch.unwritten:
+                memory.view(dtype)[...] = garbage(dtype, m.launch.unwritten)
             m.memory.shared["dynamic", None] = Array("shared", memory, (np.int64(whole_words),))
             size = whole_words // dtype.itemsize
             shadow = SharedShadow(size, m.lanes.threads, m.report.releases)
@@ -334,6 +345,7 @@ def local_array(
     buffer = np.zeros((size, len(m.lanes.blocks), m.lanes.threads), dtype)
     array = Array("local", buffer, tuple(np.int64(s) for s in sizes))
     array.shadow = np.zeros((size, 1, 1), bool)  # which elements have been written
+    _set_unwritten(m, array)
     return array
 
 

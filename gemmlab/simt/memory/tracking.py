@@ -7,6 +7,7 @@ import numpy as np
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.numbers.lanes import Mask, same_in_blocks
+from gemmlab.simt.races.hazards import AtStake
 from gemmlab.simt.races.shadow import Clash, Shadow
 
 
@@ -89,7 +90,8 @@ def track_shared(
     if may_release:
         first, threads = int(blocks[0, 0]), m.lanes.threads
         flags, epochs = cells + first * array.buffer.shape[1], m.waits.epochs(places // threads)
-        m.report.releases.update(id(shadow), flags, places + first * threads, threads, epochs)
+        lanes, syncs = places + first * threads, m.waits.of_warps(places)
+        m.report.releases.update(id(shadow), flags, lanes, threads, epochs, syncs)
 
 
 def look_shared(
@@ -201,22 +203,22 @@ def _differ(m: MemoryBatch, access: Access, clash: Clash) -> np.ndarray:
     return result
 
 
-def _at_stake(m: MemoryBatch, access: Access, clash: Clash) -> str:
-    """The values of a race as its message shows them: the one in memory, those that lanes write."""
+def _at_stake(m: MemoryBatch, access: Access, clash: Clash) -> AtStake:
+    """The values of a race: the one in memory, and what the lane at fault and the other one write.
+
+    The other one writes in this access, or, as far as this access knows, not at all.
+    """
     i, other = clash.lane // access.units, clash.other
     row, thread = divmod(int(access.places[i]), m.lanes.threads)
-    element = access.elements[i]
-    values = None if access.value is None else m.lanes.spread(access.value)
-    if clash.at_once:
-        if values is None:
-            return ""
-        row_of_other = row
-        if access.array.space == "global":
-            row_of_other, other = divmod(other, m.lanes.threads)
-            row_of_other -= m.lanes.blocks[0, 0]
-        return f" ({values[row, thread]!s} and {values[row_of_other, other]!s})"
-    old = access.array.buffer[(element,) if access.array.space == "global" else (row, element)]
-    return f" ({old!s})" if values is None else f" ({old!s}, now {values[row, thread]!s})"
+    element, in_global = access.elements[i], access.array.space == "global"
+    held = str(access.array.buffer[(element,) if in_global else (row, element)])
+    if access.value is None:
+        return AtStake(held, "", "", clash.at_once)
+    values, size = m.lanes.spread(access.value), m.lanes.threads
+    place = other - int(m.lanes.blocks[0, 0]) * size if in_global else row * size + other
+    its = np.flatnonzero((access.places == place) & (access.elements == element))
+    writes = str(values[divmod(place, size)]) if len(its) else ""
+    return AtStake(held, str(values[row, thread]), writes, clash.at_once)
 
 
 def _lane(m: MemoryBatch, access: Access, i: int) -> tuple[int, int]:

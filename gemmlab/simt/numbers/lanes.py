@@ -4,6 +4,7 @@ A mask is None for all lanes, False for none, else a boolean array that broadcas
 threads).
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +77,8 @@ class Launch:
     """A launch: what `simulate` is asked for, checked.
 
     debug, fastmath : as `cuda.jit` was told
+    unwritten : what unwritten memory holds, as in `garbage`; most_turns : of a loop, more of which
+        end a launch that is tried again
     """
 
     grid: Dim3
@@ -86,6 +89,8 @@ class Launch:
     gpu: Device | None
     debug: bool = False
     fastmath: bool = False
+    unwritten: int = 0
+    most_turns: int = sys.maxsize
 
     @property
     def blocks(self) -> int:

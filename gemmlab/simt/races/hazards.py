@@ -1,5 +1,7 @@
 """Hazards are what a kernel does wrong, notes what is no fault but worth knowing: both as data."""
 
+import ast
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,17 +20,18 @@ KINDS = {
     ),
     "global-race": "the same in global memory, of any two threads of the launch",
     "uninitialised-read": (
-        "a read of memory that nobody has written: shared, local, or of a `device_array`; of "
-        "a variable, or of what a device function returns, in a lane that has no value for it; "
-        "of a lane that takes no part in a shuffle"
+        "a read of memory that nobody has written, if it decides anything: shared, local, or of "
+        "a `device_array`; of a variable, or of what a device function returns, in a lane that "
+        "has no value for it; of a lane that takes no part in a shuffle"
     ),
     "divergent-barrier": (
-        "a barrier that some threads of the block, or lanes of the mask, do not reach "
+        "a barrier that some threads of the block, of the grid, or lanes of the mask, do not reach "
         "although they have not returned"
     ),
     "async-not-waited": (
         "a touch of shared memory that a copy on its way has not filled yet, or of an accumulator "
-        "that a `wgmma` still updates"
+        "that a `wgmma` still updates; a block that ends before the TMA has filled or read its "
+        "shared memory; an arrival that may count for the phase before"
     ),
     "missing-fence": (
         "an asynchronous instruction that nothing makes see what ordinary ones wrote: shared "
@@ -75,6 +78,27 @@ class Touch:
     thread: Dim3
 
 
+class AtStake(NamedTuple):
+    """The values of a race, as text; "" is one that is not known.
+
+    held : what the element holds as the thread at fault comes; first, other : what this thread and
+        the other one write there now
+    at_once : whether both write in the same execution of the same line
+    """
+
+    held: str
+    first: str = ""
+    other: str = ""
+    at_once: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The values as a message shows them, in parentheses."""
+        if self.at_once:
+            return f" ({self.first} and {self.other})" if self.first else ""
+        return f" ({self.held}, now {self.first})" if self.first else f" ({self.held})"
+
+
 @dataclass(frozen=True)
 class Hazard:
     """One thing that a kernel did wrong.
@@ -88,6 +112,7 @@ class Hazard:
     space : the memory of the array: "global", "shared", "local", or "constant"
     touches : what clashed: what the thread at fault did to the element, then, of a race or a copy
         that was not waited for, what the other one did
+    values : of a race, those that the element has and gets
     """
 
     kind: str
@@ -102,6 +127,7 @@ class Hazard:
     index: tuple[int | None, ...] = ()
     space: str = ""
     touches: tuple[Touch, ...] = ()
+    values: AtStake | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -112,8 +138,111 @@ class Hazard:
         """The kinds of the `touches`, such as ("read", "write"), the one at fault first."""
         return tuple(touch.op for touch in self.touches)
 
+    @property
+    def story(self) -> str:
+        """A race as a story: an order of few steps in which it goes wrong; "" for other hazards.
+
+        The two threads of the hazard are all that it takes. That nothing orders their accesses
+        means that a GPU may do them in this order, too.
+        """
+        steps = _steps(self) if len(self.touches) == 2 else []
+        lines = [f"    {i}. {step}" for i, step in enumerate(steps, 1)]
+        return "\n".join(["  an order in which it goes wrong:", *lines] if lines else [])
+
+    @property
+    def told(self) -> str:
+        """The hazard as `str` gives it, with its story below."""
+        return "\n".join(filter(None, (str(self), self.story)))
+
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}\n  line {self.line}: {self.code}"
+
+
+def _steps(hazard: Hazard) -> list[str]:
+    """Return what the two threads of a race do in turn, each in a sentence."""
+    first, other = hazard.touches
+    values, ops = hazard.values, hazard.ops
+    x = Element(hazard.array, hazard.space, hazard.index)
+    a, b = _names(hazard)
+    at_a, at_b = f" (line {first.line})", f" (line {other.line})"
+    if ops[1] == "copy" and hazard.kind == "async-not-waited" and ops[0] in ("read", "write"):
+        late = f"{a} reads {x}{at_a}, which still holds what was there before the copy"
+        if ops[0] == "write":
+            late = f"{a} writes {x}{at_a}; the copy arrives later, and replaces what it wrote"
+        return [f"{b} begins the copy to {x}{at_b}, and goes on before it is there", late]
+    if values is None:
+        return []
+    added = _update(hazard.code)
+    lost = "one addition is lost" if added == "Add" else "what {} has done to it is lost"
+    held, mine = f" = {values.held}", f" = {values.first}" if values.first else ""
+    if ops == ("write", "read") and values.other:
+        return [
+            f"{a} reads {x}{held}{at_b}",
+            f"{b} reads {x}{held}{at_b}, too, for {a} has not written yet",
+            f"{a} writes {x}{mine}{at_a}",
+            f"{b} writes {x} = {values.other}{at_a}: {lost.format(a)}",
+        ]
+    if ops == ("read", "write") and first.line == other.line and added:
+        return [
+            f"{a} reads {x}{at_a}",
+            f"{b} reads {x}{at_b}, and finds the same",
+            f"{b} writes {x}{held}{at_b}",
+            f"{a} writes what it has made of the old value{at_a}: {lost.format(b)}",
+        ]
+    if ops == ("write", "write"):
+        theirs = f" = {values.other}" if values.at_once else held
+        stay = (f"{end.removeprefix(' = ')} stays" for end in (mine, theirs))
+        ends = ". In the other order, ".join(stay) if mine and theirs else "it stays"
+        return [f"{b} writes {x}{theirs}{at_b}", f"{a} writes {x}{mine}{at_a}: {ends}"]
+    return {
+        ("read", "write"): [
+            f"{a} reads {x}{at_a}, which holds what was there before",
+            f"{b} writes {x}{held}{at_b}: too late for {a}, which nothing made wait",
+        ],
+        ("write", "read"): [
+            f"{a} is ahead, and writes {x}{mine}{at_a}",
+            f"{b} reads {x}{mine}{at_b}; it came for {values.held}, which is no longer there",
+        ],
+        ("read", "atomic"): [
+            f"{a} reads {x}{at_a}, which is not {values.held} yet",
+            f"{b} updates {x} by an atomic{at_b}: too late for {a}, which nothing made wait",
+        ],
+        ("atomic", "read"): [
+            f"{a} is ahead, and updates {x} by an atomic{at_a}",
+            f"{b} reads {x}{at_b}; it came for {values.held}, which is no longer there",
+        ],
+        ("write", "atomic"): [
+            f"{b} updates {x} by an atomic{at_b}",
+            f"{a} writes {x}{mine}{at_a}: what {b} has done to it is lost",
+        ],
+        ("atomic", "write"): [
+            f"{a} is ahead, and updates {x} by an atomic{at_a}",
+            f"{b} writes {x}{at_b}: what {a} has done to it is lost",
+        ],
+    }.get(ops, [])
+
+
+def _names(hazard: Hazard) -> tuple[str, str]:
+    """Return the two threads as messages name them: a number for each dimension of the launch."""
+    dims = [part.count(",") + 1 for part in re.findall(r"\(([^()]*)\)", hazard.message)[-2:]]
+    names = []
+    for touch in hazard.touches:
+        block, thread = (
+            f"({', '.join(map(str, place[:n]))})"
+            for place, n in zip((touch.block, touch.thread), dims, strict=True)
+        )
+        apart = len({one.block for one in hazard.touches}) > 1
+        names.append(f"thread {thread}" + f" of block {block}" * apart)
+    return names[0], names[1]
+
+
+def _update(code: str) -> str:
+    """Return the operator of a line of source such as `x[i] += 1`; "" for another line."""
+    try:
+        (statement,) = ast.parse(code.strip()).body
+    except (SyntaxError, ValueError):  # a part of a statement
+        return ""
+    return type(statement.op).__name__ if isinstance(statement, ast.AugAssign) else ""
 
 
 @dataclass(frozen=True)
@@ -139,8 +268,13 @@ class Note:
 
 
 class HazardError(RuntimeError):
-    """Raised at the first hazard of a simulation; `.hazard` describes it."""
+    """Raised at the first hazard of a simulation; `.hazard` describes it.
+
+    place : its file, its line and its function, where it is raised after the kernel has ended
+    """
+
+    place: tuple[str, int, str] | None = None
 
     def __init__(self, hazard: Hazard) -> None:
-        super().__init__(str(hazard))
+        super().__init__(hazard.told)
         self.hazard = hazard

@@ -125,7 +125,7 @@ class GlobalShadow(Shadow):
         if not self._in_runs("atomic", at, lane, now):
             clashes = super().atomic(at, lane, now)
         epochs = np.broadcast_to(now.epoch, lane.shape)
-        self.releases.update(id(self), at, lane, self.threads, epochs)
+        self.releases.update(id(self), at, lane, self.threads, epochs, now.syncs)
         return clashes
 
     def by_one(self, op: str, at: int, lane: int, now: Now) -> bool:

@@ -5,7 +5,8 @@ flag, *releases* what its thread did before its last `cuda.threadfence()`; what 
 did before a barrier that came before that fence; and what they did before a fence of their own and
 then a barrier. For threads of the same block `cuda.threadfence_block()` is a fence as well. A later
 atomic on the same flag *acquires* all of that, for its thread at once and for its block from the
-next barrier on. An arrival at an mbarrier releases what its thread knows to be over, and a wait
+next barrier on. Among the lanes of a warp that wait for each other, `syncwarp` is a barrier.
+An arrival at an mbarrier releases what its thread knows to be over, and a wait
 acquires it: `UnderWay` keeps that, for each thread of a block.
 Source: PTX ISA, Memory Consistency Model, release and acquire patterns.
 """
@@ -20,16 +21,32 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from gemmlab.model.transactions import WARP
+
+KEPT = 8  # of the times at which a lane has updated a flag
+
+# How many calls of `syncwarp` a lane knows of, of each lane of its warp: a number where they are
+# all the same.
+Heard = int | tuple[int, ...]
+
+
+def heard_of(heard: Heard, lane: int) -> int:
+    """Return how many calls of `syncwarp` are known of a lane of the same warp."""
+    return heard if isinstance(heard, int) else heard[lane % WARP]
+
 
 class Fence(NamedTuple):
     """A fence of a lane: its number in the launch, from 1, and the barrier interval.
 
     of_block : whether other threads of the block alone see by it
+    sync : calls of `syncwarp` in its warp so far; heard : those that the lane knows of
     """
 
     number: int
     epoch: int
     of_block: bool
+    sync: int = 0
+    heard: Heard = 0
 
 
 _NONE = (Fence(0, 0, False),) * 2  # far and near, of a lane that has made no fence
@@ -39,6 +56,7 @@ class Release(NamedTuple):
     """An atomic on `flag` by `lane` in interval `epoch`.
 
     far, near : the last fence before it, for threads of other blocks and of its own one
+    heard : the calls of `syncwarp` that the lane knows of
     """
 
     flag: Hashable
@@ -46,6 +64,7 @@ class Release(NamedTuple):
     lane: int
     far: Fence
     near: Fence
+    heard: Heard
     epoch: int
 
 
@@ -56,24 +75,71 @@ _TIME = attrgetter("time")
 class Updates:
     """The times at which a block last updated a flag: in interval `epoch`, and before it.
 
-    lanes : when each of its lanes did; released : after which fences they did in this interval
+    lanes : when each of its lanes did; released : after which fences, and calls of `syncwarp`, they
+        did in this interval
+    turns : of each lane, when it last did after so many calls of `syncwarp`, of which a few are
+        kept; nothing before its first call
     """
 
     epoch: int
     time: int = 0
     before: int = 0
     lanes: dict[int, int] = field(default_factory=dict)
-    released: dict[int, tuple[Fence, Fence]] = field(default_factory=dict)
+    released: dict[int, tuple[Fence, Fence, Heard]] = field(default_factory=dict)
+    turns: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def acquired(self, epoch: int) -> int:
         """Until when the block has acquired what the flag releases, in interval `epoch`."""
         return self.time if self.epoch < epoch else self.before
+
+    def heard(self, lane: int, known: Heard) -> int:
+        """Until when a lane has acquired, by itself or by lanes of its warp that told it."""
+        last = self.lanes.get(lane, 0)
+        if known:
+            first = lane - lane % WARP
+            for other in range(first, first + WARP):
+                if other in self.lanes:
+                    turns, told = self.turns.get(other), heard_of(known, other)
+                    turns = {0: self.lanes[other]} if turns is None else turns
+                    last = max(last, *(time for sync, time in turns.items() if sync < told), 0)
+        return last
+
+    def note(self, lane: int, time: int, sync: int) -> None:
+        """Note that a lane updates the flag after so many calls of `syncwarp`."""
+        if sync:
+            turns = self.turns.setdefault(lane, {0: self.lanes.get(lane, 0)})
+            turns[sync] = time
+            if len(turns) > KEPT:
+                del turns[next(iter(turns))]
+        self.lanes[lane] = time
 
 
 class Told(Protocol):
     """Threads of a block tell each other what is over, as `builtins.under_way` keeps it."""
 
     def told(self, lanes: np.ndarray, by: np.ndarray, fences: np.ndarray) -> np.ndarray: ...
+
+
+class Syncs(NamedTuple):
+    """Calls of `syncwarp`, for each lane of an access, or one number for all.
+
+    sync : those in its warp so far; heard : those that it knows of, of each lane of its warp,
+        (lanes, 32); None where that is all of them
+    """
+
+    sync: np.ndarray | int = 0
+    heard: np.ndarray | None = None
+
+    def each(self, lanes: int) -> list[tuple[int, Heard]]:
+        """Return both, of each of so many lanes."""
+        if isinstance(self.sync, int) and self.heard is None:
+            return [(self.sync, self.sync)] * lanes
+        syncs = np.broadcast_to(self.sync, lanes).tolist()
+        known = syncs if self.heard is None else map(tuple, self.heard.tolist())
+        return list(zip(syncs, known, strict=True))
+
+
+NO_SYNCS = Syncs()
 
 
 class Releases:
@@ -90,13 +156,13 @@ class Releases:
         self.fences = 0
         self.time = 0
         self.times = [0]  # after so many fences
-        self.calls: list[tuple[int, np.ndarray, np.ndarray, bool]] = []
+        self.calls: list[tuple[int, np.ndarray, np.ndarray, bool, Syncs]] = []
         self.fenced: dict[int, list[Fence]] = {}  # of each lane, in order
         self.last: dict[int, tuple[Fence, Fence]] = {}  # far and near, of each lane
         self.blocks: set[int] = set()  # that have made a fence
         self.last_block = -1  # of these
         self.of_block: dict[int, list[Release]] = defaultdict(list)
-        self.of_lane: dict[int, list[Release]] = defaultdict(list)
+        self.of_warp: dict[int, list[Release]] = defaultdict(list)
         self.flags: set[Hashable] = set()
         self.updates: dict[tuple, Updates] = {}  # of a flag and a block
         self.under_way: dict[int, Told] = {}
@@ -107,36 +173,45 @@ class Releases:
         self.times.append(self.time)
         return self.fences
 
-    def fence(self, lanes: np.ndarray, threads: int, epochs: np.ndarray, of_block: bool) -> None:
+    def fence(
+        self, lanes: np.ndarray, threads: int, epochs: np.ndarray, of_block: bool,
+        syncs: Syncs = NO_SYNCS,
+    ) -> None:  # fmt: skip
         """Note that `lanes` call `threadfence`, or `threadfence_block`."""
         number = self.count()
         blocks = np.unique(lanes // threads).tolist()
         self.blocks.update(blocks)
         self.last_block = max(self.last_block, blocks[-1])
-        self.calls.append((number, lanes, epochs, of_block))
+        self.calls.append((number, lanes, epochs, of_block, syncs))
 
     def _note_calls(self) -> None:
         """Note for each lane the fences that wait in `calls`."""
-        for number, lanes, epochs, of_block in self.calls:
-            for lane, epoch in zip(lanes.tolist(), epochs.tolist(), strict=True):
-                fence = Fence(number, epoch, of_block)
+        for number, lanes, epochs, of_block, syncs in self.calls:
+            known = syncs.each(len(lanes))
+            for lane, epoch, heard in zip(lanes.tolist(), epochs.tolist(), known, strict=True):
+                fence = Fence(number, epoch, of_block, *heard)
                 self.fenced.setdefault(lane, []).append(fence)
                 far, _ = self.last.get(lane, _NONE)
                 self.last[lane] = far if of_block else fence, fence
         self.calls.clear()
 
     def update(
-        self, owner: int, at: np.ndarray, lanes: np.ndarray, threads: int, epochs: np.ndarray
-    ) -> None:
+        self, owner: int, at: np.ndarray, lanes: np.ndarray, threads: int, epochs: np.ndarray,
+        syncs: Syncs,
+    ) -> None:  # fmt: skip
         """Note that `lanes` update the elements `at` of array `owner`, one after the other."""
         if not self.fences:
             return
         self._note_calls()
+        known = syncs.each(len(lanes))
         for block, some in together(at, lanes, threads):
             flag, epoch = (owner, int(at[some.start])), int(epochs[some.start])
-            self._update(flag, block, lanes[some].tolist(), epoch)
+            self._update(flag, block, lanes[some].tolist(), epoch, known[some])
 
-    def _update(self, flag: Hashable, block: int, lanes: list[int], epoch: int) -> None:
+    def _update(
+        self, flag: Hashable, block: int, lanes: list[int], epoch: int,
+        syncs: list[tuple[int, Heard]],
+    ) -> None:  # fmt: skip
         """Note that lanes of a block update a flag."""
         times = range(self.time + 1, self.time + len(lanes) + 1)
         self.time += len(lanes)
@@ -144,7 +219,10 @@ class Releases:
         if known.epoch != epoch:
             known.epoch, known.before, known.released = epoch, known.time, {}
         if block in self.blocks:
-            fences = [self.last.get(lane, _NONE) for lane in lanes]
+            fences = [
+                (*self.last.get(lane, _NONE), heard)
+                for lane, (_, heard) in zip(lanes, syncs, strict=True)
+            ]
             if fences != list(map(known.released.get, lanes)):
                 self.flags.add(flag)
                 for lane, last, time in zip(lanes, fences, times, strict=True):
@@ -152,10 +230,14 @@ class Releases:
                         known.released[lane] = last
                         release = Release(flag, time, lane, *last, epoch)
                         self.of_block[block].append(release)
-                        self.of_lane[lane].append(release)
+                        self.of_warp[lane // WARP].append(release)
         if flag in self.flags:
             known.time = self.time
-            known.lanes.update(zip(lanes, times, strict=True))
+            if any(sync for sync, _ in syncs):
+                for lane, (sync, _), time in zip(lanes, syncs, times, strict=True):
+                    known.note(lane, time, sync)
+            else:
+                known.lanes.update(zip(lanes, times, strict=True))
             self.updates[flag, block] = known
 
     def told(
@@ -171,11 +253,13 @@ class Releases:
         return known
 
     def order(
-        self, old: tuple[int, int, int], block: int, lanes: list[int], epoch: int, threads: int
-    ) -> bool | list[bool]:
+        self, old: tuple[int, int, int, int], block: int, lanes: list[int], epoch: int,
+        threads: int, syncs: list[Heard],
+    ) -> bool | list[bool]:  # fmt: skip
         """Tell which accesses of `lanes`, now in interval `epoch`, flags put after an old one.
 
-        old : the lane of the old access, its interval, and `fences` at the time
+        old : the lane of the old access, its interval, `fences` and calls of `syncwarp` at the time
+        syncs : those that each of `lanes` knows of
         """
         self._note_calls()
         ordered: bool | list[bool] = False
@@ -185,32 +269,37 @@ class Releases:
                 continue
             if time < known.acquired(epoch):
                 return True
-            own = [time < known.lanes.get(lane, 0) for lane in lanes]
+            own = [time < known.heard(*lane) for lane in zip(lanes, syncs, strict=True)]
             ordered = [a or b for a, b in zip(ordered, own, strict=True)] if ordered else own
         return ordered
 
-    def _released(self, old: tuple[int, int, int], block: int, threads: int) -> dict[Hashable, int]:
+    def _released(
+        self, old: tuple[int, int, int, int], block: int, threads: int
+    ) -> dict[Hashable, int]:
         """Return the time at which each flag first released an access, for threads of a block.
 
         What releases it comes later than the last fence before it.
         """
-        by, then, fences = old
+        by, then, fences, sync = old
         releases = self.of_block.get(by // threads, [])
-        if releases and releases[-1].epoch <= then:  # no barrier since: its own releases alone
-            releases = self.of_lane.get(by, [])
+        if releases and releases[-1].epoch <= then:  # no barrier since: those of its warp alone
+            releases = self.of_warp.get(by // WARP, [])
         first = bisect_right(releases, self.times[fences], key=_TIME)
         if first == len(releases):
             return {}
         same = by // threads == block
         fenced = [fence for fence in self.fenced.get(by, ()) if same or not fence.of_block]
-        later = [fence.epoch for fence in fenced if fence.number > fences]
+        later = next((fence for fence in fenced if fence.number > fences), None)
         found: dict[Hashable, int] = {}
         for release in releases[first:]:
             fence = release.near if same else release.far
             if by == release.lane:
                 covers = fences < fence.number
             else:
-                covers = then < fence.epoch or (later and later[0] < release.epoch)
+                covers = then < fence.epoch or (later and later.epoch < release.epoch)
+            if not covers and by // WARP == release.lane // WARP:
+                covers = sync < heard_of(fence.heard, by)
+                covers |= later is not None and later.sync < heard_of(release.heard, by)
             if covers:
                 found.setdefault(release.flag, release.time)
         return found

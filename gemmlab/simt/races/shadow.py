@@ -232,10 +232,11 @@ class Shadow:
                 ordered |= self.releases.told(others, fences, now.lane, self.threads)
             # Most launches have no flags, of which lanes would be asked one by one.
             which = np.flatnonzero(~ordered) if self.releases.of_block else np.arange(0)
+            heard = [known for _, known in now.of(which).syncs.each(len(which))]
             for block, some in together(touches[which], now.lane[which], self.threads):
                 first, lanes = which[some.start], now.lane[which[some]].tolist()
-                old = int(others[first]), int(epoch[first]), int(fences[first])
-                asked = block, lanes, int(epochs[first]), self.threads
+                old = tuple(int(part[first]) for part in (others, epoch, fences, sync))
+                asked = block, lanes, int(epochs[first]), self.threads, heard[some]
                 ordered[which[some]] = self.releases.order(old, *asked)
         return ordered
 
@@ -249,11 +250,12 @@ class Shadow:
             return True
         if not self.fences or now.lane is None:
             return False
-        me, old = now.lane, (other + now.lane - lane, epoch, fences)
+        me, old = now.lane, (other + now.lane - lane, epoch, fences, sync)
         asked = np.array([old[0]]), np.array([fences]), np.array([me])
         if self.releases.under_way and self.releases.told(*asked, self.threads)[0]:
             return True
-        ordered = self.releases.order(old, me // self.threads, [me], now.epoch, self.threads)
+        asked = me // self.threads, [me], now.epoch, self.threads, [now.sync]
+        ordered = self.releases.order(old, *asked)
         return ordered if isinstance(ordered, bool) else ordered[0]
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.numbers.lanes import Mask
+from gemmlab.simt.races.release import NO_SYNCS, Syncs
 
 
 class Now(NamedTuple):
@@ -27,6 +27,11 @@ class Now(NamedTuple):
     heard: np.ndarray | None = None
     hearer: np.ndarray | None = None
     lane: np.ndarray | None = None
+
+    @property
+    def syncs(self) -> Syncs:
+        """What the lanes of the access know of their warps."""
+        return Syncs(self.sync, None if self.heard is None else self.heard[self.hearer])
 
     def of(self, which: np.ndarray) -> Self:
         """Return the moment, for some of the lanes."""
@@ -118,7 +123,6 @@ class Waits:
     heard : the last of these calls of each lane that each lane of its warp knows of, directly or by
         others, (blocks · warps · 32, 32); None while all calls are for whole warps
     alike : whether all blocks have waited alike
-    absent, line : the lanes that did not come to the last wait of the whole grid, and its line
     """
 
     def __init__(self, blocks: int, threads: int) -> None:
@@ -127,12 +131,14 @@ class Waits:
         self.syncs: np.ndarray | None = None
         self.heard: np.ndarray | None = None
         self.alike = True
-        self.absent: Mask = False
-        self.line = 0
 
     def epochs(self, row: np.ndarray) -> np.ndarray:
         """Return the barriers so far of the blocks in these rows."""
         return np.broadcast_to(self.epoch, (self.blocks, 1))[row, 0]
+
+    def of_warps(self, places: np.ndarray) -> Syncs:
+        """Return what the lanes at these places know of their warps."""
+        return NO_SYNCS if self.syncs is None else self.now(0, places).syncs
 
     def now(self, line: int, places: np.ndarray) -> Now:
         """Return the moment of an access in a line by the lanes at these places."""

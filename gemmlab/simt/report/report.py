@@ -75,6 +75,8 @@ class Report:
         self.watchers: list[Callable] = []  # called with each access to memory, before it is made
         self.releases = Releases()  # of global memory, by fences and atomics
         self.hazards: list[Hazard] = []
+        self.in_doubt = False  # whether all hazards are reads that perhaps decide nothing
+        self.turns = 0  # of the loop that made most of them
         self.undecided: list[tuple[Shadow, int, Hazard]] = []  # by the line of a read
         self.printed: list[str] = []  # lines of text, shown when the launch is over
         self.notes: tuple[Note, ...] = ()
@@ -127,11 +129,42 @@ class Report:
             lines[line] = Counters()
         return lines[line]
 
-    def add(self, hazard: Hazard) -> None:
-        """Keep a hazard, or raise HazardError at once where that was asked for."""
-        if self.on_hazard == "raise":
+    def add(self, hazard: Hazard, in_doubt: bool = False) -> None:
+        """Keep a hazard, or raise HazardError at once where that was asked for.
+
+        in_doubt : it is a read of what nobody has written, and a fault if that decides anything:
+            `trust` or `acquit` has to follow, unless another hazard does
+        """
+        self.in_doubt = in_doubt and (self.in_doubt or not self.hazards)
+        if self.on_hazard == "raise" and not in_doubt:
+            self.trust()
             raise HazardError(hazard)
         self.hazards = with_more(self.hazards, hazard)
+
+    def trust(self) -> None:
+        """Take the hazards in doubt for hazards: raise the first one where that was asked for."""
+        self.in_doubt = False
+        if self.on_hazard == "raise" and self.hazards:
+            first = self.hazards[0]
+            error = HazardError(first)
+            names = {
+                source.first_line: source.tree.name
+                for source in self.sources.values()
+                if source.file == first.file and source.first_line <= first.line
+            }
+            name = names[max(names)] if names else self.source.tree.name
+            error.place = first.file, first.line, name
+            raise error
+
+    def acquit(self) -> None:
+        """Note the hazards in doubt, which are none: what was read decides nothing."""
+        doubted, self.hazards, self.in_doubt = self.hazards, [], False
+        for hazard in doubted:
+            where, _, who = hazard.message.partition(" [block")
+            text = f"{where}; it is stored nowhere and decides nothing [block{who}"
+            place = hazard.block, hazard.threads[0]
+            self.note(Note(hazard.line, hazard.code, *place, text, "unwritten", hazard.file,
+                           hazard.count))  # fmt: skip
 
     def postpone(self, shadow: Shadow, line: int, hazard: Hazard) -> None:
         """Keep a race of a read in `line` with an atomic, which is none if a CAS loop begins so."""
@@ -189,7 +222,9 @@ class Report:
             total=Row(0, "total", Counters({**self.counters, **self.instructions}), ()),
             columns=tuple(c for c in COLUMNS if c.group in used),
             notes=(*filter(None, (launch,)), *(str(n) + _times(n.count) for n in self.notes)),
-            hazards=tuple(str(h) + _times(h.count) for h in self.hazards),
+            hazards=tuple(
+                "\n".join(filter(None, (str(h) + _times(h.count), h.story))) for h in self.hazards
+            ),
         )
 
     def _repr_html_(self) -> str:

@@ -16,10 +16,9 @@ from gemmlab.model.counters import MARKS, Counters
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.memory.batch import Calls, Lane
 from gemmlab.simt.memory.counting import OneAddress
-from gemmlab.simt.numbers.lanes import Lanes, Mask, Masks, both, without
-from gemmlab.simt.races.hazards import Element, Hazard, Note, Touch
+from gemmlab.simt.numbers.lanes import Lanes, Mask, Masks
+from gemmlab.simt.races.hazards import AtStake, Element, Hazard, Note, Touch
 from gemmlab.simt.races.shadow import Clash, Shadow
-from gemmlab.simt.races.visits import Waits
 from gemmlab.simt.report.report import Report
 from gemmlab.simt.syntax.source import Source
 
@@ -41,10 +40,12 @@ class Findings:
         element: Element | None = None,
         op: str = "",
         against: Touch | None = None,
+        in_doubt: bool = False,
     ) -> None:
         """Report that the first of `lanes` is at fault, and `other`, a thread of its block.
 
         element, op : what it touches, and how; against : what the other one does to it
+        in_doubt : whether it is a fault only if what was read decides anything
         """
         if kind == "step-limit":  # perhaps because of what is undecided
             self.report.decide()
@@ -54,7 +55,7 @@ class Findings:
         touches = self.touch(op, line, (block, thread)) if op else None, against
         count = int(self.lanes.full(lanes).sum())
         hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
-        self.report.add(hazard)
+        self.report.add(hazard, in_doubt)
 
     def note(self, kind: str, line: int, lanes: Mask, text: str) -> None:
         """Note what the first of `lanes` does, which is no fault."""
@@ -75,7 +76,7 @@ class Findings:
         touches = (self.touch(op, line, lane),)
         kind = "uninitialised-read"
         hazard = self._hazard(kind, line, text, block, (thread,), element, touches, count)
-        self.report.add(hazard)
+        self.report.add(hazard, in_doubt=op == "read")
 
     def race(
         self,
@@ -85,10 +86,10 @@ class Findings:
         other: Lane,
         element: Element,
         count: int,
-        values: str,
+        values: AtStake,
         unless: tuple[Shadow, int] | None = None,
     ) -> None:
-        """Report that `lane` clashes with `other` at an element, which holds `values`.
+        """Report that `lane` clashes with `other` at an element; values : that it has and gets.
 
         unless : the array and the line of a read; no hazard if it is the first one of a CAS loop
         """
@@ -100,11 +101,11 @@ class Findings:
         else:
             why += " or syncwarp" if thread // WARP == other_thread // WARP else ""
             why += " between them"
-        text = f"thread {{thread}} {clash.text.format(name)}, {element}{values}, {why}"
+        text = f"thread {{thread}} {clash.text.format(name)}, {element}{values.shown}, {why}"
         (op, other_op), threads = clash.ops, (thread, other_thread)
         touches = self.touch(op, line, lane), self.touch(other_op, clash.line, other)
         kind = f"{element.space}-race"
-        hazard = self._hazard(kind, line, text, block, threads, element, touches, count)
+        hazard = self._hazard(kind, line, text, block, threads, element, touches, count, values)
         if unless is None:
             self.report.add(hazard)
             return
@@ -139,6 +140,7 @@ class Findings:
         element: Element | None,
         touches: tuple[Touch | None, ...],
         count: int,
+        values: AtStake | None = None,
     ) -> Hazard:
         names = [self.lanes.thread_name(t) for t in threads]
         message = text.format(thread=names[0], other=names[-1])
@@ -157,6 +159,7 @@ class Findings:
             index=element.index,
             space=element.space,
             touches=tuple(touch for touch in touches if touch),
+            values=values,
         )
 
 
@@ -191,11 +194,10 @@ class Tally:
         lanes: Lanes,
         masks: Masks,
         calls: Calls,
-        waits: Waits,
         findings: Findings,
     ) -> None:
         self.report, self.lanes, self.masks, self.calls = report, lanes, masks, calls
-        self.waits, self.findings = waits, findings
+        self.findings = findings
         self.running: dict[int, Running] = {}
         self.mask: Mask = object()  # the mask and the function that `ticks` belong to
         self.frame: object = None
@@ -216,7 +218,7 @@ class Tally:
         Or what an access to one address adds to that.
         """
         if self.masks[-1] is not self.mask or self.calls.frames[-1] is not self.frame:
-            self._turn_to(self.masks[-1], line)
+            self._turn_to(self.masks[-1])
         key, ticks = (line, kind), self.ticks
         ticks[key] = ticks.get(key, 0) + 1
 
@@ -232,10 +234,8 @@ class Tally:
         if len(sums) > 1 << 9:  # of accesses that differ from turn to turn
             self.settle()
 
-    def _turn_to(self, mask: Mask, line: int) -> None:
+    def _turn_to(self, mask: Mask) -> None:
         """Count with this mask, in the function that runs, from now on."""
-        if id(mask) not in self.running and self.waits.absent is not False:
-            self._check_absent(mask, line)
         running, source = self._running(mask), self.calls.source
         self.ticks = running.ticks.setdefault(source, {})
         self.mask, self.frame = mask, self.calls.frames[-1]
@@ -303,12 +303,3 @@ class Tally:
         times = blocks // mask.shape[0]
         warps = np.packbits(on).view(np.uint32)  # of 32 lanes each
         return int(np.count_nonzero(warps)) * times, int(np.count_nonzero(on)) * times
-
-    def _check_absent(self, mask: Mask, line: int) -> None:
-        """A hazard where lanes go on that were not there when the rest of the grid waited."""
-        left = both(self.waits.absent, mask) if mask is not False else False
-        if left is not False:
-            text = "thread {thread} goes on, but the whole grid waited in line "
-            text += f"{self.waits.line} without it"
-            self.findings.hazard("divergent-barrier", line, left, text)
-            self.waits.absent = without(self.waits.absent, left)

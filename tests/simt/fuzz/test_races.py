@@ -1,9 +1,14 @@
-"""The simulator finds a race in random accesses if, and only if, vector clocks do."""
+"""Races of random accesses are found if, and only if, vector clocks find them; so are mutants."""
+
+from collections import Counter
 
 import numpy as np
+import pytest
 
+from benchmarks.simulator.fuzz import mutants
 from benchmarks.simulator.fuzz.races import differences, programs, races
 from gemmlab.simt.races.visits import Waits
+from tests.support.paths import ROOT
 
 COUNT = 60  # more, on the command line: python -m benchmarks.simulator.fuzz.races 5000
 
@@ -41,3 +46,33 @@ def test_a_simulator_whose_masks_order_nothing_would_be_found_out(monkeypatch):
     false, missed = differences(COUNT, seed=0)
     assert false
     assert not missed
+
+
+# A few of the mutants of `fuzz.mutants`: the kernel, the line, what is changed.
+SAMPLE = [
+    ("mma_pipelined", "cp_async_wait(PENDING)", "left out", "hazard"),
+    ("wgmma_pipelined", "cuda.syncthreads()", "left out", "hazard"),
+    ("tma_stored", "tma_wait_read(0)", "left out", "hazard"),
+    ("warp_specialised", "mbarrier_arrive_expect", "128 bytes more", "not ending"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "line", "change", "how"), SAMPLE)
+def test_a_mutant_of_a_pipeline_is_found(kernel, line, change, how):
+    (pipeline,) = (p for p in mutants.PIPELINES if p.kernel == kernel)
+    made = (m for m in mutants.all_of(pipeline) if m.text.startswith(line) and m.change == change)
+    assert mutants.tried(pipeline, next(made))[0] == how
+
+
+def test_what_is_recorded_of_mutants_misses_none_but_those_that_are_named():
+    page = (ROOT / "book" / "hazards.md").read_text("utf-8")
+    assert mutants.sentence() in page, mutants.sentence()
+    for pipeline in mutants.PIPELINES:
+        rows = mutants.recorded()[pipeline.kernel].measured["mutants"]
+        if pipeline.kernel in {kernel for kernel, *_ in SAMPLE[:2]}:  # all that can be made
+            made = [(m.module, m.text, m.change) for m in mutants.all_of(pipeline)]
+            assert [tuple(row[:3]) for row in rows] == made
+        assert all(why for *_, how, why in rows if how in ("equal", "missed"))
+    found = sum(mutants.counts().values(), Counter())
+    assert found.total() >= 500
+    assert found["missed"] < 10

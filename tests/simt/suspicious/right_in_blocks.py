@@ -377,3 +377,50 @@ def one_thread_adds_all(x, out):
             s[0] += s[j]
     cuda.syncthreads()
     out[t] = s[0]
+
+
+@right(RIGHT, "idle threads compute from what nobody has written, and store nothing",
+       1, 32, count(20), zeros(20), result=8 * count(20))  # fmt: skip
+def idle_threads_compute_too(x, out):
+    i = cuda.grid(1)
+    own = cuda.local.array(1, float32)
+    if i < x.size:
+        own[0] = x[i]
+    for _ in range(3):
+        own[0] = own[0] * 2
+    if i < x.size:
+        out[i] = own[0]
+
+
+@right(RIGHT, "a tile is full in its valid part alone, which alone is stored",
+       1, (8, 8), 1 + count(5, 5), 1 + count(5, 5), zeros(5, 5),
+       result=(1 + count(5, 5)) @ (1 + count(5, 5)))  # fmt: skip
+def product_in_one_tile(a, b, out):
+    A = cuda.shared.array((8, 8), float32)
+    B = cuda.shared.array((8, 8), float32)
+    j = cuda.threadIdx.x
+    i = cuda.threadIdx.y
+    n = a.shape[0]
+    if i < n and j < n:
+        A[i, j] = a[i, j]
+        B[i, j] = b[i, j]
+    cuda.syncthreads()
+    total = float32(0)
+    for k in range(n):
+        total += A[i, k] * B[k, j]
+    if i < n and j < n:
+        out[i, j] = total
+
+
+@right(RIGHT, "values of idle lanes are shuffled, and those who get them discard them",
+       1, 32, count(20), zeros(19), result=[1] * 19)  # fmt: skip
+def differences_in_a_warp(x, out):
+    t = cuda.threadIdx.x
+    own = cuda.shared.array(32, float32)
+    if t < x.size:
+        own[t] = x[t]
+    cuda.syncwarp()
+    value = own[t]
+    after = cuda.shfl_down_sync(0xFFFFFFFF, value, 1)
+    if t + 1 < x.size:
+        out[t] = after - value

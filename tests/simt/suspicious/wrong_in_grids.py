@@ -39,6 +39,18 @@ def counter_reset_by_block_0(counter, out):
     cuda.atomic.add(counter, 0, 1)  # fault
 
 
+@wrong(WRONG, "divergent-barrier", "who has nothing to copy need not wait for the grid",
+       2, 32, zeros(64))  # fmt: skip
+def wait_for_the_grid_in_a_branch(x):
+    i = cuda.grid(1)
+    if i % 2 == 0:
+        x[i] = i
+        cuda.cg.this_grid().sync()  # fault, wrong
+    # right: cuda.cg.this_grid().sync()
+    if i % 2 == 0:
+        x[i + 1] = x[i]
+
+
 @wrong(WRONG, "global-race", "an atomic flag publishes what was stored before it",
        2, 32, zeros(1), zeros(1, dtype=int32), zeros(32))  # fmt: skip
 def flag_without_fence(data, flag, out):

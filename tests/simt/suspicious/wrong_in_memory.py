@@ -191,3 +191,31 @@ def table_in_constant_memory(x, out):
 
 
 TABLE = np.arange(16, dtype=np.float32)
+
+
+@wrong(WRONG, "uninitialised-read", "what idle threads hold is never stored",
+       1, 32, count(20), zeros(32))  # fmt: skip
+def idle_lanes_take_part_in_a_sum(x, out):
+    t = cuda.threadIdx.x
+    own = cuda.local.array(1, float32)
+    if t < x.size:
+        own[0] = x[t]
+    # right: else:
+    # right:     own[0] = 0
+    value = own[0] * float32(2)  # fault
+    for step in (16, 8, 4, 2, 1):
+        value += cuda.shfl_down_sync(0xFFFFFFFF, value, step)
+    if t == 0:
+        out[0] = value
+
+
+@wrong(WRONG, "uninitialised-read", "a threshold is at its default until somebody sets it",
+       1, 32, count(32), zeros(32))  # fmt: skip
+def branch_on_what_nobody_has_set(x, out):
+    t = cuda.threadIdx.x
+    limit = cuda.shared.array(1, float32)
+    # right: if t == 0:
+    # right:     limit[0] = 10
+    # right: cuda.syncthreads()
+    if x[t] > limit[0]:  # fault
+        out[t] = 1

@@ -167,3 +167,43 @@ def sums_of_warps_without_barrier(x, out):
     # right: cuda.syncthreads()
     if t == 0:
         out[0] = s[0] + s[1] + s[2] + s[3]  # fault
+
+
+@wrong(WRONG, "shared-race", "one lane raises the flag for its warp, which runs together",
+       1, 64, zeros(64))  # fmt: skip
+def flag_raised_for_a_warp(out):
+    s = cuda.shared.array(32, float32)
+    flag = cuda.shared.array(1, int32)
+    t = cuda.threadIdx.x
+    if t == 0:
+        flag[0] = 0
+    cuda.syncthreads()
+    if t < 32:
+        s[t] = t
+        cuda.threadfence_block()
+        # right: cuda.syncwarp()
+        if t == 0:
+            cuda.atomic.exch(flag, 0, 1)
+    else:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        cuda.threadfence_block()
+        out[t] = s[t - 32] + s[31]  # fault
+
+
+@wrong(WRONG, "global-race", "one lane has seen the flag, so its neighbours may go on",
+       2, 32, zeros(1), zeros(1, dtype=int32), zeros(64))  # fmt: skip
+def flag_seen_for_a_warp(data, flag, out):
+    t = cuda.threadIdx.x
+    if cuda.blockIdx.x == 0:
+        if t == 0:
+            data[0] = 7
+            cuda.threadfence()
+            cuda.atomic.exch(flag, 0, 1)
+    elif t < 4:
+        if t == 1:
+            while cuda.atomic.add(flag, 0, 0) == 0:
+                pass
+            cuda.threadfence()
+        # right: cuda.syncwarp(0b1111)
+        out[t] = data[0]  # fault
