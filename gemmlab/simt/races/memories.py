@@ -144,12 +144,16 @@ class GlobalShadow(Shadow):
         run = run_of(at, lane, now, self.visits, self.fences)
         if run and all(runs.allows(run) for runs in self.runs.values()) and self.runs[op].put(run):
             return True
+        self.leave_runs()
+        return False
+
+    def leave_runs(self) -> None:
+        """Keep the touches of each element from now on."""
         kinds = {"read": self.readers, "write": self.writers, "atomic": self.updaters}
-        for kind, runs in self.runs.items():
+        for kind, runs in (self.runs or {}).items():
             if runs.runs:
                 runs.spread(kinds[kind].begin())
         self.runs = None
-        return False
 
     def unset(self, at: np.ndarray) -> np.ndarray | None:
         """Mark the elements `at` that nobody has written, (elements,); None if all are written."""
