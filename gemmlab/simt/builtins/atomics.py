@@ -114,14 +114,27 @@ def _atomic(
         return result
     m.copies.check(m, line, "atomic", array, found, mask)
     m.tally.tick(line, "inst_atomic")
-    given = [m.lanes.of(np.asarray(v).astype(array.dtype), mask)[0] for v in operands]
+    places = m.lanes.places(mask)
+    alone = int(places[0]) if len(places) == 1 else None
+    if alone is None:
+        given = [m.lanes.of(np.asarray(v).astype(array.dtype), mask)[0] for v in operands]
+    else:
+        given = [np.array([m.lanes.at(v, alone)]).astype(array.dtype) for v in operands]
     counting.count_access(m, line, "atomic", array, found, mask)
     if array.space == "global":
         tracking.track_global(m, line, "atomic", array, found, mask, compares=name == "cas")
-        cells, places = m.lanes.of(found, mask)
+        at = found
     else:
         tracking.track_shared(m, line, "atomic", array, found, mask, compares=name == "cas")
-        cells, places = m.lanes.of(found + m.lanes.row * array.buffer.shape[1], mask)
+        at = found + m.lanes.row * array.buffer.shape[1]
+    if alone is not None:
+        buffer, cell = array.buffer.reshape(-1), int(m.lanes.at(at, alone))
+        old = buffer[cell : cell + 1].copy()
+        buffer[cell] = new(old, *given).astype(array.dtype)[0]
+        array.owner.exact = None
+        result.reshape(-1)[alone] = old[0]
+        return result
+    cells = m.lanes.of(at, mask)[0]
     if new in NUMPYS:
         numbers = array.buffer.reshape(-1)[cells], given[0]
         if array.dtype.kind in "iu" or not any(np.isnan(part).any() for part in numbers):

@@ -127,12 +127,16 @@ class GlobalShadow(Shadow):
         return clashes
 
     def by_one(self, op: str, at: int, lane: int, now: Now) -> bool:
-        """Note a read or a write by one lane, if that is soon done; whether it is."""
+        """Note a touch by one lane, if that is soon done; whether it is."""
         if self.runs is not None or self.unwritten is not None:
             return False
         self.fences = self.releases.fences
-        self.written |= op == "write"
-        return self.alone(op, at, lane, now)
+        if not self.one(op, at, lane, now):
+            return False
+        self.written |= op != "read"
+        if op == "atomic":
+            self.releases.update_one(id(self), at, lane, self.threads, now.of_one().epoch)
+        return True
 
     def _in_runs(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
         """Say whether an access is noted as a run, because no lane touches what another one did.

@@ -110,13 +110,15 @@ class Releases:
     def fence(self, lanes: np.ndarray, threads: int, epochs: np.ndarray, of_block: bool) -> None:
         """Note that `lanes` call `threadfence`, or `threadfence_block`."""
         number = self.count()
-        blocks = np.unique(lanes // threads).tolist()
-        self.blocks.update(blocks)
-        self.last_block = max(self.last_block, blocks[-1])
+        blocks = lanes // threads
+        self.blocks.update([int(blocks[0])] if len(blocks) == 1 else np.unique(blocks).tolist())
+        self.last_block = max(self.last_block, int(blocks[-1]))
         self.calls.append((number, lanes, epochs, of_block))
 
     def _note_calls(self) -> None:
         """Note for each lane the fences that wait in `calls`."""
+        if not self.calls:
+            return
         for number, lanes, epochs, of_block in self.calls:
             for lane, epoch in zip(lanes.tolist(), epochs.tolist(), strict=True):
                 fence = Fence(number, epoch, of_block)
@@ -135,6 +137,12 @@ class Releases:
         for block, some in together(at, lanes, threads):
             flag, epoch = (owner, int(at[some.start])), int(epochs[some.start])
             self._update(flag, block, lanes[some].tolist(), epoch)
+
+    def update_one(self, owner: int, at: int, lane: int, threads: int, epoch: int) -> None:
+        """Note that one lane updates an element."""
+        if self.fences:
+            self._note_calls()
+            self._update((owner, at), lane // threads, [lane], epoch)
 
     def _update(self, flag: Hashable, block: int, lanes: list[int], epoch: int) -> None:
         """Note that lanes of a block update a flag."""
