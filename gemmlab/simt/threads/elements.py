@@ -20,6 +20,7 @@ class Site(NamedTuple):
     """A place of the source that loads or stores elements of global memory.
 
     block : of statements; counted : whether it is a request, or in a register already
+    row : of the elements of a warp's threads, the same for sites of a block at the same elements
     """
 
     op: str
@@ -28,18 +29,21 @@ class Site(NamedTuple):
     array: Array
     block: int
     counted: bool
+    row: int
 
 
 class Elements(Text):
     """Writes accesses to elements.
 
     sites : of global memory; shadows : of those that others may store to
+    rows : of elements, by block and the text that tells them
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.sites: list[Site] = []
         self.shadows: list[GlobalShadow] = []
+        self.rows: dict[tuple[int, str, int], int] = {}
 
     def load(self, array: Any, index: Any, line: int, counted: bool = True) -> Any:
         if isinstance(array, tuple) and isinstance(index, Number):
@@ -123,11 +127,14 @@ class Elements(Text):
 
     def touch(self, op: str, array: Array, element: str, line: int, counted: bool) -> None:
         """Write what is kept of an access to global memory."""
-        number = len(self.sites)
-        self.sites.append(Site(op, self.body.source, line, array, self.block, counted))
+        number, key = len(self.sites), (self.block, element, array.itemsize)
+        if key not in self.rows:
+            self.rows[key] = row = len(self.rows)
+            if not self.alone:
+                self.say(f"at[{row}, {self.now}, hits[{self.block}, {self.now}] - 1] = {element}")
+        place = array, self.block, counted, self.rows[key]
+        self.sites.append(Site(op, self.body.source, line, *place))
         shadow = array.shadow
-        if not self.alone:
-            self.say(f"at[{number}, hits[{self.block}] - 1] = {element}")
         if shadow is None:
             return
         self.keep_touches(shadow, array)
@@ -143,8 +150,11 @@ class Elements(Text):
         self.changed.append(kept)
         self.say(f"{kept}[{element}] = touch_{number}" + ("" if self.alone else " + me"))
         if op == "read":
-            self.say(f"last_{number} = {element}" if self.alone else
-                     f"last[{number}, p] = {element}; when[{number}, p] = turn")  # fmt: skip
+            if self.alone:
+                self.say(f"last_{number} = {element}")
+            else:
+                self.say(f"last[{number}, p] = {element}")
+                self.say(f"when[{number}, p] = turn * most + {self.now}")
 
     def keep_touches(self, shadow: Any, array: Array) -> None:
         """Make room for the last touch of each element; a thread alone has been the only one."""

@@ -29,6 +29,7 @@ FIRST = 16  # the turn that asks first
 # Seconds in lock-step for which the rest of a loop pays: of one thread alone; of more, to write and
 # call the function, and, together with earlier loops of the same place, to compile it.
 ALONE, CALLED, TOGETHER = 0.02, 0.01, 2.0
+MOST = 512  # turns of a loop in the loop, where those of many threads are counted by warps
 # After so many turns a loop that looks at memory may be one that waits for others: `machine.loops`.
 PATIENT = 1000
 
@@ -137,7 +138,7 @@ def _alone(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
         w.indent = 3
         w.give_up_unless("steps <= limit and turns <= patient")
         w.begin_block()
-        w.test(loop.node)
+        w.test(loop.node, "break")
         w.indent = 2
         w.say("turns += 1")
     else:
@@ -163,7 +164,7 @@ def _alone(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     w.parameters |= {f"s_{n}": m.lanes.spread(loop.variables[n])[w.place] for n in w.state}
     w.parameters |= {"steps": loop.steps, "limit": loop.limit, "turns": 0}
     w.parameters["patient"] = PATIENT if w.awaits() else loop.limit
-    w.parameters |= {name: PATIENT if looks else loop.limit for name, looks in w.limits}
+    _add_limits(w, loop)
     lane = int(m.lanes.place[w.place]) + int(m.lanes.blocks[0, 0]) * m.lanes.threads
     _add_touches(m, w, lane)
     counts, left, elements, steps = _or_put_back(w, _text(w, start, end), _as_it_is)
@@ -191,7 +192,7 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     w.indent = 6
     if loop.of_while:
         w.begin_block()
-        w.test(loop.node)
+        w.test(loop.node, w.leaves[0])
     else:
         stop, step = (w.made(_whole(v)) for v in (loop.bounds.stop, loop.bounds.step))
         w.say(f"q += {step.text}")
@@ -208,8 +209,8 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     next_ = np.zeros(m.lanes.place.size, np.int64)
     if not loop.of_while:
         next_ = np.ascontiguousarray(m.lanes.spread(loop.variables[".next"])).ravel().copy()
-    sites, blocks = max(1, len(w.sites)), len(w.blocks)
-    counts, sectors = np.zeros((2, blocks), np.int64), np.zeros(sites, np.int64)
+    sites, blocks, most = max(1, len(w.sites)), len(w.blocks), MOST if w.loops else 1
+    counts, sectors = np.zeros((2, blocks), np.int64), np.zeros(len(w.rows), np.int64)
     last, when = np.zeros((sites, len(next_)), np.int64), np.full((sites, len(next_)), -1)
     limit = loop.limit - loop.steps if loop.endless else 1 << 62
     w.parameters |= {f"s_{name}": values for name, values in flat.items()}
@@ -218,13 +219,16 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
         "sectors": sectors, "last": last, "when": when, "threads": m.lanes.threads,
         "first": int(m.lanes.blocks[0, 0]) * m.lanes.threads,
         "limit": min(limit, PATIENT) if loop.of_while and w.awaits() else limit,
-        "sizes": np.array([site.array.itemsize for site in w.sites], np.int64),
-        "hits": np.zeros(blocks, np.int64), "at": np.zeros((sites, WARP), np.int64),
-        "within": np.array([site.block for site in w.sites], np.int64),
+        "sizes": np.array([size for *_, size in w.rows], np.int64),
+        "hits": np.zeros((blocks, most), np.int64), "most": most, "steps": loop.steps,
+        "at": np.zeros((len(w.rows), most, WARP), np.int64),
+        "within": np.array([block for block, *_ in w.rows], np.int64),
     }  # fmt: skip
     _add_touches(m, w, 0)
+    _add_limits(w, loop)
     steps = _or_put_back(w, _text(w, *_around(w)), _compiled)
-    _count(m, w, counts[0].tolist(), counts[1].tolist(), sectors.tolist())
+    pieces = [int(sectors[site.row]) for site in w.sites]
+    _count(m, w, counts[0].tolist(), counts[1].tolist(), pieces)
     for i, site in enumerate(w.sites):
         on = (when[i] == when[i].max()) & (when[i] >= 0)
         if on.any() and site.array.shadow is not None:
@@ -251,13 +255,12 @@ def _around(w: Statements) -> tuple[list[str], list[str]]:
     """Return the lines around those of a turn of a thread."""
     state = [(v.text, f"s_{name}[p]") for name, v in w.state.items()]
     start = [
-        "longest = 0",
+        "longest = deepest = 0",
         f"for warp in range(len(on) // {WARP}):",
         "    turn = 0",
         "    going = True",
         "    while going:",
         "        going = False",
-        "        hits[:] = 0",
         f"        for p in range(warp * {WARP}, (warp + 1) * {WARP}):",
         "            if not on[p]:",
         "                continue",
@@ -276,10 +279,15 @@ def _around(w: Statements) -> tuple[list[str], list[str]]:
         "        turn += 1",
         "        if turn > limit:",
         "            return -1",
-        "        count(hits, counts, at, sizes, within, sectors)",
+        "        count(hits, counts, at, sizes, within, sectors, deepest)",
         "return longest",
     ]
     return start, end
+
+
+def _add_limits(w: Statements, loop: Rest) -> None:
+    """Add how often each `while` in the loop may turn."""
+    w.parameters |= {name: PATIENT if looks else loop.limit for name, looks in w.limits}
 
 
 def _add_touches(m: LoopBatch, w: Statements, lane: int) -> None:
@@ -324,7 +332,7 @@ def _count(
             counters["inst_executed"] += times * warps[block]
             counters["thread_inst_executed"] += times * lanes[block]
             counters[kind] += times * warps[block]
-    for site, pieces in zip(w.sites, sectors, strict=False):
+    for site, pieces in zip(w.sites, sectors, strict=True):
         if site.counted and warps[site.block]:
             names = COUNTERS["global", "load" if site.op == "read" else "store"]
             of_lanes = lanes[site.block] * site.array.itemsize
@@ -373,22 +381,27 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     return np.float32(np.int64(bits).view(np.float64))
 
 
-def _count_turn(hits: Any, counts: Any, at: Any, sizes: Any, within: Any, sectors: Any) -> None:
-    """Count the blocks and the sectors of a turn of a warp."""
-    for i in range(len(hits)):
-        if hits[i]:
-            counts[0, i] += 1
-            counts[1, i] += hits[i]
+def _count_turn(
+    hits: Any, counts: Any, at: Any, sizes: Any, within: Any, sectors: Any, deepest: int
+) -> None:
+    """Count the sectors and the blocks of a turn of a warp, and in it of a loop in the loop."""
     for i in range(len(within)):
-        highest = -1
-        for k in range(hits[within[i]]):
-            piece = at[i, k] * sizes[i] // SECTOR
-            at[i, k] = piece
-            if piece > highest:  # mostly, the next lane asks for what comes next
-                highest = piece
-                sectors[i] += 1
-                continue
-            before = k - 1
-            while before >= 0 and at[i, before] != piece:
-                before -= 1
-            sectors[i] += before < 0
+        for j in range(deepest + 1):
+            highest = -1
+            for k in range(hits[within[i], j]):
+                piece = at[i, j, k] * sizes[i] // SECTOR
+                at[i, j, k] = piece
+                if piece > highest:  # mostly, the next lane asks for what comes next
+                    highest = piece
+                    sectors[i] += 1
+                    continue
+                before = k - 1
+                while before >= 0 and at[i, j, before] != piece:
+                    before -= 1
+                sectors[i] += before < 0
+    for i in range(len(hits)):
+        for j in range(deepest + 1):
+            if hits[i, j]:
+                counts[0, i] += 1
+                counts[1, i] += hits[i, j]
+                hits[i, j] = 0

@@ -33,7 +33,7 @@ class Statements(Values):
                 self.if_(node, after)
             elif isinstance(node, ast.Expr):
                 self.expression_statement(node.value)
-            elif isinstance(node, (ast.For, ast.While)) and self.alone:
+            elif isinstance(node, (ast.For, ast.While)):
                 self.inner(node)
             elif not isinstance(node, ast.Pass):
                 raise UnfitError(type(node).__name__)
@@ -88,14 +88,18 @@ class Statements(Values):
     # Loops in the loop
 
     def inner(self, node: ast.For | ast.While) -> None:
-        """Write a loop in the loop, for one thread."""
-        leaves, self.leaves = self.leaves, ("break", "continue")
-        self.inside += 1
+        """Write a loop in the loop; of many threads, whose turns are counted by warps, only one."""
+        kept = self.leaves, self.now, self.endless
+        self.loops, self.inside = self.loops + 1, self.inside + 1
+        if not self.alone and (self.inside > 1 or self.endless):
+            raise UnfitError("loops")
+        self.leaves = ("break", "continue")
         if isinstance(node, ast.While):
             self.while_(node)
         else:
             self.for_(node)
-        self.leaves, self.inside = leaves, self.inside - 1
+        self.leaves, self.now, self.endless = kept
+        self.inside -= 1
 
     def for_(self, node: ast.For) -> None:
         method, args = method_of(node.iter)
@@ -104,9 +108,21 @@ class Statements(Values):
             raise UnfitError(method)
         start, stop, step = map(self.index, bounds.bounds)
         self.give_up_unless(f"{step} != 0")
-        self.loops += 1
-        self.say(f"for q{self.loops} in range({start}, {stop}, {step}):")
+        self.count_turns(f"for q{self.loops} in range({start}, {stop}, {step}):")
         self.turn(node, f"q{self.loops}", args[1].value)
+
+    def count_turns(self, head: str) -> None:
+        """Write the head of a loop in the loop, whose turns are counted for many threads."""
+        own = f"j{self.loops}"
+        self.say(*[] if self.alone else [f"{own} = -1"], head)
+        if self.alone:
+            return
+        self.now = own
+        self.indent += 1
+        self.say(f"{own} += 1")
+        self.give_up_unless(f"{own} < most")
+        self.say(f"deepest = max(deepest, {own})")
+        self.indent -= 1
 
     def turn(self, node: ast.For, next_: str, line: int) -> None:
         """Write a turn of a `for` loop."""
@@ -119,30 +135,28 @@ class Statements(Values):
         self.indent -= 1
 
     def while_(self, node: ast.While) -> None:
-        self.loops += 1
         own, looks, around = f"w{self.loops}", len(self.sites), self.endless
         self.endless = True
-        self.say(f"{own} = 0", "while True:")
+        self.say(f"{own} = 0")
+        self.count_turns("while True:")
         self.indent += 1
         self.say(f"{own} += 1", "steps += 1")
         self.give_up_unless(f"steps <= limit and {own} <= limit_{own}")
         before = self.begin_block()
-        self.test(node)
+        self.test(node, "break")
         self.begin_block()
         self.statements(node.body)
         self.end_block(before)
-        self.endless = around
         self.indent -= 1
         if not around:
             self.say("steps = 0")
         self.limits.append((f"limit_{own}", self.awaits(looks)))
 
-    def test(self, node: ast.While) -> None:
-        """Write the test of a `while`, which ends it."""
+    def test(self, node: ast.While, leave: str) -> None:
+        """Write the test of a `while`, and how a thread leaves where it fails."""
         _, args = method_of(node.test)
         test = self.truth(self.value(args[0]))
         self.tick(args[1].value, "inst_control")
-        leave = "break" if self.alone else "stays = False; break"
         self.say(f"if not {test}:", *("    " + line for line in leave.split("; ")))
 
     # Calls
@@ -160,8 +174,13 @@ class Statements(Values):
         if len(parameters) != len(args) or node.args.defaults:
             raise UnfitError("arguments")
         outer, self.body = self.body, body
+        targets = [part.targets[0] for part in ast.walk(node) if isinstance(part, ast.Assign)]
+        own = {target.id for target in targets if isinstance(target, ast.Name)}
         for name, value in zip(parameters, args, strict=True):
-            self.bind(name, value)
+            if name in own:
+                self.bind(name, value)
+            else:  # nothing changes it while the function runs
+                body.known[name] = value
         *before, last = node.body
         method, given = method_of(last.value) if isinstance(last, ast.Expr) else ("", [])
         if method != "calls.return_":

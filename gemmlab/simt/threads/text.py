@@ -60,6 +60,7 @@ class Text:
     parameters : of the function, by name; ids : the names of those that are objects
     changed : the names of parameters that are arrays, and are stored to
     blocks : what each costs, by source, line and kind; block : the one that is written
+    now : the turn of the loop in the loop that is written, "0" outside of one
     computed : in this block, of variables as they are now
     """
 
@@ -76,7 +77,7 @@ class Text:
         self.sizes: dict[int, int] = {}
         self.changed: list[str] = []
         self.blocks: list[Counter] = []
-        self.block = 0
+        self.block, self.now = 0, "0"
         self.computed: dict[tuple, str] = {}
 
     def say(self, *lines: str) -> None:
@@ -110,7 +111,7 @@ class Text:
         before, self.block = self.block, len(self.blocks)
         self.computed.clear()
         self.blocks.append(Counter())
-        self.say(f"n{self.block} += 1" if self.alone else f"hits[{self.block}] += 1")
+        self.say(f"n{self.block} += 1" if self.alone else f"hits[{self.block}, {self.now}] += 1")
         return before
 
     def end_block(self, before: int) -> None:
