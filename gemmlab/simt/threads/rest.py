@@ -30,6 +30,7 @@ FIRST = 16  # the turn that asks first
 # call the function, and, together with earlier loops of the same place, to compile it.
 ALONE, CALLED, TOGETHER = 0.02, 0.01, 2.0
 MOST = 512  # turns of a loop in the loop, where those of many threads are counted by warps
+AT_ONCE = 10_000_000  # turns of threads in compiled code, which cannot be interrupted meanwhile
 # After so many turns a loop that looks at memory may be one that waits for others: `machine.loops`.
 PATIENT = 1000
 
@@ -167,7 +168,8 @@ def _alone(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     _add_limits(w, loop)
     lane = int(m.lanes.place[w.place]) + int(m.lanes.blocks[0, 0]) * m.lanes.threads
     _add_touches(m, w, lane)
-    counts, left, elements, steps = _or_put_back(w, _text(w, start, end), _as_it_is)
+    function = _function(_text(w, start, end), _as_it_is)
+    counts, left, elements, steps = _or_put_back(w, lambda: function(*w.parameters.values()))
     _count(m, w, counts, counts, [counts[site.block] for site in w.sites])
     for i, element in zip(reads, elements, strict=True):
         if element >= 0:
@@ -221,12 +223,14 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
         "limit": min(limit, PATIENT) if loop.of_while and w.awaits() else limit,
         "sizes": np.array([size for *_, size in w.rows], np.int64),
         "hits": np.zeros((blocks, most), np.int64), "most": most, "steps": loop.steps,
+        "begin": 0, "end": 0, "longest": 0,
         "at": np.zeros((len(w.rows), most, WARP), np.int64),
         "within": np.array([block for block, *_ in w.rows], np.int64),
     }  # fmt: skip
     _add_touches(m, w, 0)
     _add_limits(w, loop)
-    steps = _or_put_back(w, _text(w, *_around(w)), _compiled)
+    function = _function(_text(w, *_around(w)), _compiled)
+    steps = _or_put_back(w, lambda: _in_parts(w, function))
     pieces = [int(sectors[site.row]) for site in w.sites]
     _count(m, w, counts[0].tolist(), counts[1].tolist(), pieces)
     for i, site in enumerate(w.sites):
@@ -255,11 +259,11 @@ def _around(w: Statements) -> tuple[list[str], list[str]]:
     """Return the lines around those of a turn of a thread."""
     state = [(v.text, f"s_{name}[p]") for name, v in w.state.items()]
     start = [
-        "longest = deepest = 0",
+        "deepest = 0",
         f"for warp in range(len(on) // {WARP}):",
-        "    turn = 0",
+        "    turn = begin",
         "    going = True",
-        "    while going:",
+        "    while going and turn < end:",
         "        going = False",
         f"        for p in range(warp * {WARP}, (warp + 1) * {WARP}):",
         "            if not on[p]:",
@@ -307,12 +311,29 @@ def _text(w: Statements, start: list[str], end: list[str]) -> str:
     return "\n".join([f"def run({', '.join(w.parameters)}):", *lines])
 
 
-def _or_put_back(w: Statements, text: str, wrap: Callable) -> Any:
+def _in_parts(w: Statements, function: Callable) -> int | None:
+    """Run compiled code for some turns at a time, so that Ctrl-C can come between."""
+    on, turns = w.parameters["on"], max(1, AT_ONCE // len(w.parameters["on"]))
+    while on.any():
+        w.parameters["end"] += turns
+        try:
+            longest = function(*w.parameters.values())
+        except Exception as error:
+            if not type(error).__module__.startswith("numba"):
+                raise
+            return None  # what it does not compile
+        if longest < 0:
+            return None
+        w.parameters |= {"longest": longest, "begin": w.parameters["end"]}
+    return longest
+
+
+def _or_put_back(w: Statements, run: Callable[[], Any]) -> Any:
     """Run the function; where it gives up, put back what it has stored, and raise GaveUpError."""
     arrays = {name: w.parameters[name] for name in w.changed}
     kept = {name: array.copy() for name, array in arrays.items()}
-    found = _function(text, wrap)(*w.parameters.values())
-    if found in (None, -1):
+    found = run()
+    if found is None:
         for name, array in arrays.items():
             array[...] = kept[name]
         raise GaveUpError
