@@ -166,6 +166,41 @@ def test_counts_of_one_thread():
     assert ran(recurrence, 1, 1, x, np.zeros_like(x))
 
 
+def summed_by_one(x, n):
+    i = cuda.grid(1)
+    x[i] = i
+    if i >= 64:
+        return
+    cuda.syncthreads()
+    if i == 1:
+        total = 0.0
+        for k in range(n):
+            total += x[k % 64]
+            x[k % 3] = total
+        x[0] = total
+
+
+def test_one_thread_after_a_barrier():
+    assert ran(summed_by_one, 2, 64, np.zeros(128), 90)
+
+
+def without_barrier(x, n):
+    i = cuda.grid(1)
+    x[i] = i
+    if i == 70:
+        for k in range(n):
+            x[k % 64] += 1
+
+
+def test_one_thread_that_needs_a_barrier_is_reported():
+    assert not ran(without_barrier, 2, 64, np.zeros(128), 90)
+
+
+@pytest.mark.parametrize("options", [{"contract": False}, {"shares": True}, {"trace": "k % 3"}])
+def test_what_a_launch_is_asked_for(options):
+    assert ran(summed_by_one, 2, 64, np.zeros(128), 20, **options) == ("contract" in options)
+
+
 def neighbours(x, n):
     i = cuda.grid(1)
     for k in range(n):

@@ -58,6 +58,11 @@ class Writer:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
+        if self.random.random() < 0.4:  # what a barrier may put before
+            self.say(1, self.pick("y[i] = b", "y[(i + 1) % 32] = b", "a += y[(i + 1) % 64]"))
+            self.say(
+                1, self.pick("cuda.syncthreads()", "cuda.syncthreads()", "cuda.syncwarp()", "pass")
+            )
         if self.random.random() < 0.3:  # one thread
             self.say(1, "if i == 1:")
             self.loop(2, 2)

@@ -1,6 +1,7 @@
 """`cuda.atomic.*`: the updates of the lanes, made one after the other in the order of the lanes."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,11 @@ TYPES = {
 }
 
 
+@cache
+def _is_one_of(dtype: np.dtype, known: tuple[str, ...]) -> bool:
+    return dtype.name in known
+
+
 def update(m: BuiltinBatch, name: str, array: Any, index: Any, value: Any) -> Any:
     """Update `array[index]` for one active lane after the other; returns the old values."""
     return _atomic(m, name, array, index, UPDATES[name], (value,))
@@ -96,7 +102,7 @@ def _atomic(
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
         raise TypeError(f"cuda.atomic.{name} needs an array in global or shared memory")
     known = TYPES.get(name, NUMBERS)
-    if array.dtype.name not in known:
+    if not _is_one_of(array.dtype, known):
         cure = "its parts, array.real and array.imag" if array.dtype.kind == "c" else known[0]
         raise TypeError(
             f"cuda.atomic.{name} takes no {array.dtype} (No implementation of function "

@@ -195,6 +195,17 @@ class Shadow:
             self.last_reads[now.line] = at, lane
         return True
 
+    def raced(self, lane: int, now: Now) -> np.ndarray:
+        """Mark the elements of which nothing puts another lane's touch before what a lane does."""
+        marks = np.zeros(self.size, bool)
+        for touched in (self.writers, self.readers, self.updaters):
+            for rows in touched.kept():
+                others = np.flatnonzero((rows >= self.floor) & (self.visits.lanes(rows) != lane))
+                races = self._unordered(rows[others], np.full(len(others), lane), now)
+                if races is not None:
+                    marks[others[races]] = True
+        return marks
+
     def _one_races(self, touch: int, lane: int, now: Now) -> bool:
         """Say whether a touch is one by another lane that nothing puts before now."""
         if touch < self.floor or touch & self.visits.low == lane:
@@ -265,7 +276,7 @@ class Shadow:
     def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
         """Whether a barrier, a `syncwarp` or a release puts one touch of another lane before."""
         other, visit = touch & self.visits.low, touch >> self.visits.bits
-        _, epoch, sync, fences = self.visits.table[:, visit].tolist()
+        _, epoch, sync, fences = self.visits.listed[visit]
         if lane // self.threads == other // self.threads and epoch < now.epoch:
             return True
         if lane // WARP == other // WARP and sync < now.sync:

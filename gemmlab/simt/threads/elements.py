@@ -37,6 +37,7 @@ class Elements(Text):
 
     sites : of global memory; shadows : of those that others may store to
     rows : of elements, by block and the text that tells them
+    raced : of a thread alone, the elements of a shadow, by its identity, that another one touched
     """
 
     def __init__(self, *args: Any) -> None:
@@ -44,6 +45,7 @@ class Elements(Text):
         self.sites: list[Site] = []
         self.shadows: list[GlobalShadow] = []
         self.rows: dict[tuple[int, str, int], int] = {}
+        self.raced: dict[int, np.ndarray] = {}
 
     def load(self, array: Any, index: Any, line: int, counted: bool = True) -> Any:
         if isinstance(array, tuple) and isinstance(index, Number):
@@ -139,6 +141,8 @@ class Elements(Text):
             return
         self.keep_touches(shadow, array)
         new = self.once(element, str(id(shadow)))
+        if id(shadow) in self.raced and new:
+            self.give_up_unless(f"not {self.parameter(self.raced[id(shadow)], 'u')}[{element}]")
         for name in ("writers", "readers", "updaters"):
             rows = getattr(shadow, name).first
             if rows is not None and new and not self.alone:
@@ -157,7 +161,7 @@ class Elements(Text):
                 self.say(f"when[{number}, p] = turn * most + {self.now}")
 
     def keep_touches(self, shadow: Any, array: Array) -> None:
-        """Make room for the last touch of each element; a thread alone has been the only one."""
+        """Make room for the last touch of each element, which nobody else races with so far."""
         if shadow in self.shadows:
             return
         kinds = shadow.writers, shadow.readers, shadow.updaters
@@ -170,15 +174,15 @@ class Elements(Text):
         for kind in kinds[:2]:
             kind.begin()
         self.shadows.append(shadow)
-        if not self.alone:
-            return
-        lane = self.place[1] + int(self.m.lanes.blocks[self.place[0], 0]) * self.m.lanes.threads
-        for kind in kinds:
-            if kind.first is None:
-                continue
-            others = (kind.first & shadow.visits.low) != lane
-            if (others & (kind.first >= shadow.floor)).any():
-                raise UnfitError("others")
+        shadow.fences = self.m.report.releases.fences
+        if self.alone:
+            place = int(self.m.lanes.place[self.place])
+            now = self.m.waits.now(0, np.array([place]))
+            if now.heard is not None:
+                raise UnfitError("waits")
+            raced = shadow.raced(place + self.m.lanes.first_lane, now.of_one())
+            if raced.any():
+                self.raced[id(shadow)] = raced
 
     def awaits(self, since: int = 0) -> bool:
         """Say whether threads look at memory that others may change."""

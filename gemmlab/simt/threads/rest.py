@@ -166,8 +166,9 @@ def _alone(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     w.parameters |= {"steps": loop.steps, "limit": loop.limit, "turns": 0}
     w.parameters["patient"] = PATIENT if w.awaits() else loop.limit
     _add_limits(w, loop)
-    lane = int(m.lanes.place[w.place]) + int(m.lanes.blocks[0, 0]) * m.lanes.threads
-    _add_touches(m, w, lane)
+    place = int(m.lanes.place[w.place])
+    lane = place + m.lanes.first_lane
+    _add_touches(m, w, place, lane)
     function = _function(_text(w, start, end), _as_it_is)
     counts, left, elements, steps = _or_put_back(w, lambda: function(*w.parameters.values()))
     _count(m, w, counts, counts, [counts[site.block] for site in w.sites])
@@ -219,7 +220,7 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     w.parameters |= {
         "on": m.lanes.full(m.masks[-1]).ravel().copy(), "next_": next_, "counts": counts,
         "sectors": sectors, "last": last, "when": when, "threads": m.lanes.threads,
-        "first": int(m.lanes.blocks[0, 0]) * m.lanes.threads,
+        "first": m.lanes.first_lane,
         "limit": min(limit, PATIENT) if loop.of_while and w.awaits() else limit,
         "sizes": np.array([size for *_, size in w.rows], np.int64),
         "hits": np.zeros((blocks, most), np.int64), "most": most, "steps": loop.steps,
@@ -227,7 +228,7 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
         "at": np.zeros((len(w.rows), most, WARP), np.int64),
         "within": np.array([block for block, *_ in w.rows], np.int64),
     }  # fmt: skip
-    _add_touches(m, w, 0)
+    _add_touches(m, w, 0, 0)
     _add_limits(w, loop)
     function = _function(_text(w, *_around(w)), _compiled)
     steps = _or_put_back(w, lambda: _in_parts(w, function))
@@ -294,15 +295,15 @@ def _add_limits(w: Statements, loop: Rest) -> None:
     w.parameters |= {name: PATIENT if looks else loop.limit for name, looks in w.limits}
 
 
-def _add_touches(m: LoopBatch, w: Statements, lane: int) -> None:
+def _add_touches(m: LoopBatch, w: Statements, place: int, lane: int) -> None:
     """Add the touch of each place of memory to the parameters, of a lane or of the first one."""
     for i, site in enumerate(w.sites):
         shadow = site.array.shadow
-        now = m.waits.now(site.line, np.array([lane]))
+        now = m.waits.now(site.line, np.array([place]))
+        now = now.of_one() if w.alone else now
         if isinstance(now.epoch, np.ndarray) or isinstance(now.sync, np.ndarray):
             raise UnfitError("moments")
         if shadow is not None:
-            shadow.fences = m.report.releases.fences
             w.parameters[f"touch_{i}"] = int(shadow.visits.touch(lane, now, shadow.fences))
 
 
