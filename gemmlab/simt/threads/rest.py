@@ -30,6 +30,8 @@ FIRST = 16  # the turn that asks first
 # call the function, and, together with earlier loops of the same place, to compile it.
 ALONE, CALLED, TOGETHER = 0.02, 0.01, 2.0
 MOST = 512  # turns of a loop in the loop, where those of many threads are counted by warps
+LARGEST = 1 << 22  # elements of an array whose touches are kept one by one for this
+LONGEST = 300  # lines that are compiled, each of which takes some milliseconds
 AT_ONCE = 10_000_000  # turns of threads in compiled code, which cannot be interrupted meanwhile
 # After so many turns a loop that looks at memory may be one that waits for others: `machine.loops`.
 PATIENT = 1000
@@ -120,7 +122,8 @@ def run(m: LoopBatch, loop: Rest, turns: int) -> dict[str, Any] | None:
     lanes = int(np.count_nonzero(on))
     place = m.lanes.first(on) if lanes == 1 else None
     body = Body(loop.constants[SOURCE], loop.constants, loop.variables)
-    writer = Statements(m, body, place, loop.assigned, max(1 << 16, 8 * turns * lanes))
+    most = min(LARGEST, max(LARGEST >> 6, 8 * turns * lanes))
+    writer = Statements(m, body, place, loop.assigned, most)
     writer.endless = loop.endless
     try:
         return (_together if place is None else _alone)(m, loop, writer)
@@ -208,6 +211,8 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     w.say("if turn >= longest:", "    longest = turn + 1")
     w.begin_block()
     w.statements(loop.node.body)
+    if len(w.lines) > LONGEST:
+        raise UnfitError("long")
     flat = {n: m.lanes.spread(loop.variables[n]).ravel().copy() for n in w.state}
     next_ = np.zeros(m.lanes.place.size, np.int64)
     if not loop.of_while:
