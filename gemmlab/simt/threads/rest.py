@@ -135,6 +135,7 @@ def run(m: LoopBatch, loop: Rest, turns: int) -> dict[str, Any] | None:
 
 
 def _alone(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
+    """Write and run the rest of a loop for one thread, whose variables are Python's own."""
     w.indent = 1
     if loop.of_while:
         w.leaves = ("steps += 1; break", "continue")
@@ -192,6 +193,7 @@ def _alone(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
 
 
 def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
+    """Write and run it for many: a turn of one after the other, each with arrays of its own."""
     w.leaves = ("stays = False; break", "break")
     w.indent = 5
     w.say("if turn > 0:")
