@@ -17,7 +17,10 @@ import gemmlab
 from tests.project.test_architecture import FILES, PACKAGE, home, name_of, tree
 
 # The parts of the simulator: a module imports only from its own part and from those to the left.
-SIMT = ["numbers", "syntax", "races", "memory", "report", "builtins", "machine", "launch", "cuda"]
+SIMT = [
+    *("numbers", "syntax", "races", "memory", "report", "builtins", "threads", "machine"),
+    *("launch", "cuda"),
+]
 
 
 def module_of(path: Path) -> str:

@@ -1,6 +1,7 @@
 """`cuda.atomic.*`: the updates of the lanes, made one after the other in the order of the lanes."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,11 @@ TYPES = {
 }
 
 
+@cache
+def _is_one_of(dtype: np.dtype, known: tuple[str, ...]) -> bool:
+    return dtype.name in known
+
+
 def update(m: BuiltinBatch, name: str, array: Any, index: Any, value: Any) -> Any:
     """Update `array[index]` for one active lane after the other; returns the old values."""
     return _atomic(m, name, array, index, UPDATES[name], (value,))
@@ -96,7 +102,7 @@ def _atomic(
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
         raise TypeError(f"cuda.atomic.{name} needs an array in global or shared memory")
     known = TYPES.get(name, NUMBERS)
-    if array.dtype.name not in known:
+    if not _is_one_of(array.dtype, known):
         cure = "its parts, array.real and array.imag" if array.dtype.kind == "c" else known[0]
         raise TypeError(
             f"cuda.atomic.{name} takes no {array.dtype} (No implementation of function "
@@ -114,14 +120,27 @@ def _atomic(
         return result
     m.copies.check(m, line, "atomic", array, found, mask)
     m.tally.tick(line, "inst_atomic")
-    given = [m.lanes.of(np.asarray(v).astype(array.dtype), mask)[0] for v in operands]
+    places = m.lanes.places(mask)
+    alone = int(places[0]) if len(places) == 1 else None
+    if alone is None:
+        given = [m.lanes.of(np.asarray(v).astype(array.dtype), mask)[0] for v in operands]
+    else:
+        given = [np.array([m.lanes.at(v, alone)]).astype(array.dtype) for v in operands]
     counting.count_access(m, line, "atomic", array, found, mask)
     if array.space == "global":
         tracking.track_global(m, line, "atomic", array, found, mask, compares=name == "cas")
-        cells, places = m.lanes.of(found, mask)
+        at = found
     else:
         tracking.track_shared(m, line, "atomic", array, found, mask, compares=name == "cas")
-        cells, places = m.lanes.of(found + m.lanes.row * array.buffer.shape[1], mask)
+        at = found + m.lanes.row * array.buffer.shape[1]
+    if alone is not None:
+        buffer, cell = array.buffer.reshape(-1), int(m.lanes.at(at, alone))
+        old = buffer[cell : cell + 1].copy()
+        buffer[cell] = new(old, *given).astype(array.dtype)[0]
+        array.owner.exact = None
+        result.reshape(-1)[alone] = old[0]
+        return result
+    cells = m.lanes.of(at, mask)[0]
     if new in NUMPYS:
         numbers = array.buffer.reshape(-1)[cells], given[0]
         if array.dtype.kind in "iu" or not any(np.isnan(part).any() for part in numbers):

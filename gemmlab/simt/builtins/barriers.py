@@ -138,10 +138,10 @@ def threadfence_block(m: BuiltinBatch) -> None:
 
 
 def _fence(m: BuiltinBatch, of_block: bool) -> None:
-    row, thread = np.nonzero(m.lanes.full(m.masks[-1]))
-    if len(row):
-        lanes = m.lanes.blocks[row, 0] * m.lanes.threads + thread
-        syncs = m.waits.of_warps(row * m.lanes.threads + thread)
+    if m.masks[-1] is not False:
+        places = m.lanes.places(m.masks[-1])
+        row, lanes = places // m.lanes.threads, places + m.lanes.first_lane
+        syncs = m.waits.of_warps(places)
         m.report.releases.fence(lanes, m.lanes.threads, m.waits.epochs(row), of_block, syncs)
 
 

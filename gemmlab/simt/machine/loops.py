@@ -7,6 +7,7 @@ the same turn again, until somebody else changes an element that it looks at. It
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.lanes import Launch, Mask, Masks, both, either, without
 from gemmlab.simt.numbers.values import NUMBER, Range, Together, shown, truth
 from gemmlab.simt.report.tally import Findings, Tally
+from gemmlab.simt.threads import rest
 
 FIRST = 16  # the turn that is watched first, where nothing is known to spin
 # From this turn on a loop is also said to spin that looks at the same elements in two turns, and
@@ -232,6 +234,8 @@ class Loop:
     turns, line : its iterations so far, and where it stands; endless : whether it is a `while`
     look : the turn that is to be watched; gap : turns from one to the next, more each time
     watch, earlier : the turn that is watched, and one before
+    bounds : of a `for`; ask : the turn that asks whether to run the rest thread by thread, after
+        each as many again; began : when it did, by a clock
     """
 
     depth: int
@@ -243,6 +247,9 @@ class Loop:
     look: int = 0
     watch: Watch | None = None
     earlier: Watch | None = None
+    bounds: Range | None = None
+    ask: int = 0
+    began: float = field(default_factory=time.perf_counter)
 
     def unwatch(self) -> None:
         """Stop watching, until `gap` turns have passed."""
@@ -275,6 +282,43 @@ class Loops:
         self.wait: Callable[[Spin], None] = spins
         self.first, self.patience = FIRST, PATIENCE
         self.all_ways = False  # as of `Branches`
+        # What variables are after a rest; the loops whose rest was tried in vain; about how long
+        # loops take that asked for it.
+        self.left: dict[str, Any] | None = None
+        self.given_up: set[tuple] = set()
+        self.seconds: dict[tuple, float] = {}
+
+    def rest(self, number: int) -> bool:
+        """Say whether the rest of the loop has run, thread by thread, from this turn on."""
+        loop = self.open[-1]
+        if loop.turns < loop.ask or self.all_ways:
+            return False
+        loop.ask *= 2
+        m = self.memory.m
+        if sys.gettrace() is not None or m.report.in_doubt or m.launch.unwritten:
+            return False  # a debugger steps through it, or its turns are counted
+        key = m.calls.source, number
+        if key in self.given_up:
+            return False
+        frame, turns = sys._getframe(1), loop.turns  # a `while` turns about as often again
+        if not loop.endless:
+            if loop.bounds is None:
+                return False
+            turns = rest.turns_left(loop.bounds, frame.f_locals[".next"])
+        seconds = (time.perf_counter() - loop.began) / loop.turns * turns
+        before = self.seconds.get(key, 0)  # in earlier loops of this place
+        self.seconds[key] = before + seconds * (loop.turns == rest.FIRST)
+        if not rest.pays(m, seconds, before):
+            return False
+        around = any(other.endless for other in self.open[:-1])
+        scopes = frame.f_locals, frame.f_globals
+        left = rest.Rest(number, *scopes, loop.bounds, self.steps, self.max_steps, around)
+        try:
+            self.left = rest.run(m, left, turns)
+        except rest.GaveUpError:
+            self.given_up.add(key)
+            return False
+        return self.left is not None
 
     def await_(
         self, line: int, mask: Mask, condition: Callable[[], bool], words: Callable[[], str]
@@ -295,7 +339,7 @@ class Loops:
 
     def begin(self) -> None:
         self.masks.append(self.masks[-1])
-        self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first))
+        self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first, ask=rest.FIRST))
 
     def while_(self, test: Any, line: int) -> bool:
         """Say whether any lane begins another iteration."""
@@ -351,6 +395,7 @@ class Loops:
                 yield value
             return
         start, stop, step = values.start, values.stop, values.step
+        self.open[-1].bounds = values
         if np.ndim(start) == np.ndim(stop) == np.ndim(step) == 0:
             if step == 0:
                 raise ValueError("the step of range is 0")

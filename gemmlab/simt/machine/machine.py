@@ -140,7 +140,11 @@ class LaneCounts(Tally):
         counts = self.ticks.get(key)
         if counts is None:
             counts = self.ticks[key] = np.zeros(self.lanes.threads, np.int64)
-        counts += self.lanes.full(self.masks[-1])[0]
+        places = self.lanes.places(self.masks[-1])
+        if len(places) == 1:
+            counts[places[0]] += 1
+        else:
+            counts[places] += 1
 
     def mark(self, line: int, what: str) -> None:
         """Leave out what is worth knowing of an operation: such launches are small."""
@@ -150,6 +154,11 @@ class LaneCounts(Tally):
         key = self.calls.source, line, op, id(array.buffer), type(array), array.itemsize
         if key not in self.accesses:
             self.accesses[key] = array, defaultdict(list)
+        threads = self.lanes.places(mask)
+        if len(threads) == 1:
+            thread = int(threads[0])
+            self.accesses[key][1][thread].append(int(self.lanes.at(at, thread)))
+            return
         elements, threads = self.lanes.of(at, mask)
         for element, thread in zip(elements.tolist(), threads.tolist(), strict=True):
             self.accesses[key][1][thread].append(element)

@@ -180,10 +180,14 @@ class Branches:
         if self.all_ways:
             self.pruned.append(holds if isinstance(holds, bool) else None)
             return holds is not False
+        self.took(line, then is not False, other is not False)
+        return then is not False
+
+    def took(self, line: int, entered: bool, left: bool) -> None:
+        """Note whether lanes went into the body of an `if`, and whether some did not."""
         ways = self.taken.get(line, 0)
         if ways != BOTH:
-            self.taken[line] = ways | (then is not False) * ENTERED | (other is not False) * LEFT
-        return then is not False
+            self.taken[line] = ways | entered * ENTERED | left * LEFT
 
     def else_(self) -> bool:
         """Enter its `else`; returns whether any lane does."""

@@ -55,9 +55,14 @@ def track_global(
             f"copy: {m.calls.source.code(line)}"
         )
     first, places = int(m.lanes.blocks[0, 0]) * m.lanes.threads, m.lanes.places(mask)
-    if len(places) == 1 and type(at) is np.int64 and op != "atomic" and array.shadow.unit == 0:
-        now = m.waits.now(line, places)
-        if array.shadow.by_one(op, int(at), int(places[0]) + first, now):
+    if len(places) == 1 and array.shadow.unit == 0:
+        place, now = int(places[0]), m.waits.now(line, places)
+        element, lane = int(m.lanes.at(at, place)), place + first
+        if m.report.releases.fences:
+            now = now._replace(lane=lane)
+        if array.shadow.by_one(op, element, lane, now):
+            if compares:
+                array.shadow.compare(element, lane)
             return
     elements, places = m.lanes.of(at, mask)
     access = Access(line, op, array, places, elements, 1, value, compares, _units(array))

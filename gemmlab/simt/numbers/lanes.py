@@ -108,7 +108,8 @@ class Lanes:
     blocks : linear indices of the batch's blocks, (blocks, 1); row : their places in the batch
     threads : lanes of a block: whole warps, of which the last may have lanes without a thread
     thread : linear indices of the lanes in their block, (1, threads)
-    shape : (blocks, threads); place : the lanes, numbered
+    shape : (blocks, threads); place : the lanes, numbered; first_lane : the number of the first
+        one in the launch, whose lanes are numbered block by block
     present : the mask of the lanes that have a thread
     """
 
@@ -121,6 +122,7 @@ class Lanes:
         self.thread = np.arange(self.threads).reshape(1, -1)
         self.shape = (len(blocks), self.threads)
         self.place = np.arange(len(blocks) * self.threads).reshape(self.shape)
+        self.first_lane = int(blocks[0]) * self.threads
         self.present: Mask = None if threads == self.threads else self.thread < threads
         self._last: tuple[Mask, np.ndarray] | None = None
 
@@ -155,6 +157,14 @@ class Lanes:
             return values, places
         values = self.spread(value).ravel()
         return (values if mask is None else values.take(places)), places
+
+    def at(self, value: Any, place: int) -> Any:
+        """Return the value of the lane at one place."""
+        if np.ndim(value) == 0:
+            return value
+        row, thread = divmod(place, self.threads)
+        rows, columns = value.shape
+        return value[row if rows > 1 else 0, thread if columns > 1 else 0]
 
     def places(self, mask: Mask) -> np.ndarray:
         """The places of the active lanes, flat; the last ones are kept, for the next access."""

@@ -129,12 +129,17 @@ class GlobalShadow(Shadow):
         return clashes
 
     def by_one(self, op: str, at: int, lane: int, now: Now) -> bool:
-        """Note a read or a write by one lane, if that is soon done; whether it is."""
+        """Note a touch by one lane, if that is soon done; whether it is."""
         if self.runs is not None or self.unwritten is not None:
             return False
         self.fences = self.releases.fences
-        self.written |= op == "write"
-        return self.alone(op, at, lane, now)
+        if not self.one(op, at, lane, now):
+            return False
+        self.written |= op != "read"
+        if op == "atomic":
+            one = now.of_one()
+            self.releases.update_one(id(self), at, lane, self.threads, one.epoch, now.syncs)
+        return True
 
     def _in_runs(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
         """Say whether an access is noted as a run, because no lane touches what another one did.
@@ -146,12 +151,16 @@ class GlobalShadow(Shadow):
         run = run_of(at, lane, now, self.visits, self.fences)
         if run and all(runs.allows(run) for runs in self.runs.values()) and self.runs[op].put(run):
             return True
+        self.leave_runs()
+        return False
+
+    def leave_runs(self) -> None:
+        """Keep the touches of each element from now on."""
         kinds = self._kinds()
-        for kind, runs in self.runs.items():
+        for kind, runs in (self.runs or {}).items():
             if runs.runs:
                 runs.spread(kinds[kind].begin())
         self.runs = None
-        return False
 
     def reaches_the_end(self) -> bool:
         """Say whether the last element has been stored to, which is soon known."""

@@ -179,13 +179,15 @@ class Releases:
     ) -> None:  # fmt: skip
         """Note that `lanes` call `threadfence`, or `threadfence_block`."""
         number = self.count()
-        blocks = np.unique(lanes // threads).tolist()
-        self.blocks.update(blocks)
-        self.last_block = max(self.last_block, blocks[-1])
+        blocks = lanes // threads
+        self.blocks.update([int(blocks[0])] if len(blocks) == 1 else np.unique(blocks).tolist())
+        self.last_block = max(self.last_block, int(blocks[-1]))
         self.calls.append((number, lanes, epochs, of_block, syncs))
 
     def _note_calls(self) -> None:
         """Note for each lane the fences that wait in `calls`."""
+        if not self.calls:
+            return
         for number, lanes, epochs, of_block, syncs in self.calls:
             known = syncs.each(len(lanes))
             for lane, epoch, heard in zip(lanes.tolist(), epochs.tolist(), known, strict=True):
@@ -207,6 +209,14 @@ class Releases:
         for block, some in together(at, lanes, threads):
             flag, epoch = (owner, int(at[some.start])), int(epochs[some.start])
             self._update(flag, block, lanes[some].tolist(), epoch, known[some])
+
+    def update_one(
+        self, owner: int, at: int, lane: int, threads: int, epoch: int, syncs: Syncs
+    ) -> None:
+        """Note that one lane updates an element."""
+        if self.fences:
+            self._note_calls()
+            self._update((owner, at), lane // threads, [lane], epoch, syncs.each(1))
 
     def _update(
         self, flag: Hashable, block: int, lanes: list[int], epoch: int,

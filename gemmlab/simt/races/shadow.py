@@ -127,7 +127,7 @@ class Shadow:
 
     def read(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """Note that `lane` reads the elements `at`; what it clashes with."""
-        if len(at) == 1 and self.alone("read", int(at[0]), int(lane[0]), now):
+        if len(at) == 1 and self.one("read", int(at[0]), int(lane[0]), now):
             return ()
         self.last_reads[now.line] = at, lane
         clashes = self._clashes("read", at, lane, now, write=self.writers, atomic=self.updaters)
@@ -136,7 +136,7 @@ class Shadow:
 
     def write(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """Note that `lane` writes the elements `at`; what it clashes with."""
-        if len(at) == 1 and self.alone("write", int(at[0]), int(lane[0]), now):
+        if len(at) == 1 and self.one("write", int(at[0]), int(lane[0]), now):
             return ()
         clashes = self._clashes(
             "write", at, lane, now, write=self.writers, read=self.readers, atomic=self.updaters
@@ -157,7 +157,7 @@ class Shadow:
 
     def atomic(self, at: np.ndarray, lane: np.ndarray, now: Now) -> tuple[Clash, ...]:
         """Note that `lane` updates the elements `at` by an atomic; what it clashes with."""
-        if len(at) == 1 and self.alone("atomic", int(at[0]), int(lane[0]), now):
+        if len(at) == 1 and self.one("atomic", int(at[0]), int(lane[0]), now):
             return ()
         clashes = self._clashes("atomic", at, lane, now, write=self.writers, read=self.readers)
         self._keep(self.updaters, at, lane, now)
@@ -172,25 +172,60 @@ class Shadow:
             if np.isin(keys, read * (self.visits.low + 1) + reader).any():
                 self.first_reads.add(line)
 
-    def alone(self, op: str, at: int, lane: int, now: Now) -> bool:
-        """Note that one lane touches an element, if no other has touched it; whether it is so.
+    def one(self, op: str, at: int, lane: int, now: Now) -> bool:
+        """Note that one lane touches an element, if it clashes with nothing; whether it is so.
 
         What is done for many lanes takes ten times as long for one.
         """
-        if isinstance(now.epoch, np.ndarray) or isinstance(now.sync, np.ndarray):
+        if now.heard is not None:
             return False
-        low, floor = self.visits.low, self.floor
-        for touched in (self.writers, self.readers, self.updaters):
-            for rows in (touched.first, touched.second):
-                if rows is not None:
-                    touch = rows.item(at)
-                    if touch >= floor and touch & low != lane:
-                        return False
+        now = now.of_one()
         kept = {"read": self.readers, "write": self.writers, "atomic": self.updaters}[op]
-        kept.begin()[at] = self.visits.touch(lane, now, self.fences)
+        for touched in (self.writers, self.readers, self.updaters):
+            # Reads clash with no reads, nor atomics with atomics.
+            for rows in () if touched is kept and op != "write" else touched.kept():
+                if self._one_races(rows.item(at), lane, now):
+                    return False
+        touch = self.visits.touch(lane, now, self.fences)
+        if op == "write":
+            kept.begin()[at] = touch
+        else:
+            self._keep_one(kept, at, lane, touch, now)
         if op == "read":
             self.last_reads[now.line] = at, lane
         return True
+
+    def raced(self, lane: int, now: Now) -> np.ndarray:
+        """Mark the elements of which nothing puts another lane's touch before what a lane does."""
+        marks = np.zeros(self.size, bool)
+        for touched in (self.writers, self.readers, self.updaters):
+            for rows in touched.kept():
+                others = np.flatnonzero((rows >= self.floor) & (self.visits.lanes(rows) != lane))
+                races = self._unordered(rows[others], np.full(len(others), lane), now)
+                if races is not None:
+                    marks[others[races]] = True
+        return marks
+
+    def _one_races(self, touch: int, lane: int, now: Now) -> bool:
+        """Say whether a touch is one by another lane that nothing puts before now."""
+        if touch < self.floor or touch & self.visits.low == lane:
+            return False
+        return not self._one_ordered(touch, lane, now)
+
+    def _keep_one(self, kept: Touched, at: int, lane: int, touch: int, now: Now) -> None:
+        """Do for one lane what `_keep` and `_keep_beside` do for many."""
+        if kept.far is not None and not self.fences and kept.far.item(at):
+            return
+        first, low = kept.begin(), self.visits.low
+        if not self._one_races(first.item(at), lane, now):
+            first[at] = touch
+            return
+        second, far = kept.more()
+        known, last = second.item(at), first.item(at) & low
+        apart, before = (_distance(last, other, self.threads) for other in (lane, known & low))
+        if apart and (apart > before or not self._one_races(known, lane, now)):
+            second[at], before = touch, apart
+        far[at] = before == 3
 
     def _clashes(
         self, op: str, at: np.ndarray, lane: np.ndarray, now: Now, **others: Touched
@@ -210,9 +245,8 @@ class Shadow:
         if touches.max(initial=-1) < self.floor:
             return None
         if len(touches) == 1 and now.heard is None:
-            touch, me = touches.item(), lane.item()
-            before = touch & self.visits.low == me or self._one_ordered(touch, me, now.of_one())
-            return None if before else np.array([True])
+            races = self._one_races(touches.item(), lane.item(), now.of_one())
+            return np.array([True]) if races else None
         races = (touches >= self.floor) & (self.visits.lanes(touches) != lane)
         which = np.flatnonzero(races)
         if len(which):
@@ -243,7 +277,7 @@ class Shadow:
     def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
         """Whether a barrier, a `syncwarp` or a release puts one touch of another lane before."""
         other, visit = touch & self.visits.low, touch >> self.visits.bits
-        _, epoch, sync, fences = self.visits.table[:, visit].tolist()
+        _, epoch, sync, fences = self.visits.listed[visit]
         if lane // self.threads == other // self.threads and epoch < now.epoch:
             return True
         if lane // WARP == other // WARP and sync < now.sync:
@@ -292,3 +326,9 @@ class Shadow:
                 second[at[put]] = touches[put]
                 known = distance(last, self.visits.lanes(second[at]), self.threads)
         far[at] = known == 3
+
+
+def _distance(a: int, b: int, threads: int) -> int:
+    """The `distance` of two lanes."""
+    block = a // threads != b // threads
+    return (a != b) + (block or a // WARP != b // WARP) + block

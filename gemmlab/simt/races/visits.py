@@ -44,6 +44,8 @@ class Now(NamedTuple):
 
     def of_one(self) -> Self:
         """Return the moment of a single lane, in plain numbers."""
+        if not any(isinstance(v, np.ndarray) for v in (self.epoch, self.sync, self.lane)):
+            return self
         epoch, sync, lane = (
             int(v[0]) if isinstance(v, np.ndarray) else v
             for v in (self.epoch, self.sync, self.lane)
@@ -64,6 +66,7 @@ class Visits:
         self.low = (1 << self.bits) - 1
         self.numbers: dict[tuple[int, int, int, int], int] = {}
         self.table = np.zeros((4, 64), np.int64)
+        self.listed: list[tuple[int, ...]] = []  # the same, to ask for one visit
 
     @property
     def next(self) -> int:
@@ -98,6 +101,7 @@ class Visits:
             if number == self.table.shape[1]:
                 self.table = np.concatenate([self.table, np.zeros_like(self.table)], axis=1)
             self.table[:, number] = visit
+            self.listed.append(visit)
         return number
 
     def lanes(self, touches: np.ndarray) -> np.ndarray:
@@ -134,6 +138,8 @@ class Waits:
 
     def epochs(self, row: np.ndarray) -> np.ndarray:
         """Return the barriers so far of the blocks in these rows."""
+        if isinstance(self.epoch, int):
+            return np.full(len(row), self.epoch)
         return np.broadcast_to(self.epoch, (self.blocks, 1))[row, 0]
 
     def of_warps(self, places: np.ndarray) -> Syncs:

@@ -81,6 +81,7 @@ class Constants(ast.NodeTransformer):
         self.constants: dict[str, Any] = {}
         self.outside: dict[Path, Any] = {}
         self.paths: dict[str, Path] = {}
+        self.loops = 0  # so many so far whose rest may run thread by thread
         self.defaults = function.__defaults__ or ()
         self.scope = scope_of(function)
         self.place = place_of(source.tree)

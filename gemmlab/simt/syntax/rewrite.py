@@ -146,7 +146,8 @@ class Statements(Expressions):
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         test = on_machine("loops.while_", self.visit(node.test), ast.Constant(node.lineno))
-        body = [*self.block(node.body), _aside(node, on_machine("loops.end_iteration"))]
+        end = _aside(node, on_machine("loops.end_iteration"))
+        body = [*self.rest(node), *self.block(node.body), end]
         return [
             ast.Expr(on_machine("loops.begin")),
             ast.While(test, body, []),
@@ -160,10 +161,31 @@ class Statements(Expressions):
         orelse = ast.If(on_machine("loops.else_"), self.block(node.orelse), [])
         return [orelse, _aside(node, on_machine("loops.end_else"))]
 
+    def rest(self, node: ast.While | ast.For) -> list[ast.stmt]:
+        """Statements by which a long loop ends at once, when its rest has run thread by thread."""
+        parts = list(ast.walk(node))
+        names = {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
+        if node.orelse or names & self.unsure.names or any(isinstance(p, WHOLE) for p in parts):
+            return []
+        self.loops += 1
+        loops = ast.Attribute(load_name(nodes.M), "loops", ast.Load())
+        left = ast.Attribute(loops, "left", ast.Load())
+        values = [
+            statement
+            for name in sorted(names)
+            for statement in self.store(
+                ast.Name(name, ast.Store()), ast.Subscript(left, ast.Constant(name), ast.Load())
+            )
+        ]
+        end = [ast.Expr(on_machine("loops.end_iteration")), ast.Break()]
+        over = ast.If(on_machine("loops.rest", ast.Constant(self.loops)), [*values, *end], [])
+        return [_aside(node, over)]
+
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         values = on_machine("loops.iterate", self.visit(node.iter), ast.Constant(node.lineno))
         body = [
             *self.store(node.target, load_name(nodes.NEXT)),
+            *self.rest(node),
             *self.block(node.body),
             _aside(node, on_machine("loops.end_iteration")),
         ]
@@ -245,6 +267,8 @@ def _text(message: ast.expr | None) -> str:
     return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
 
 
+# Statements of which a loop that has one stays in lock-step.
+WHOLE = (ast.FunctionDef, ast.Lambda, ast.Return, ast.Raise, ast.Assert)
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass)
 
 
@@ -256,7 +280,8 @@ def _leaves(statement: ast.stmt) -> bool:
     return any(isinstance(node, kinds) for node in ast.walk(statement))
 
 
-SOURCE = ".source"  # the global name by which a lock-step function knows its kernel's source
+# The global names by which a lock-step function knows its kernel's source, and its own form.
+SOURCE, TREE = ".source", ".tree"
 
 
 @dataclass(frozen=True)
@@ -282,7 +307,7 @@ class Rewritten:
     def bind(self, translate: Callable[[Any], Any]) -> Callable:
         """Return the function f(m, *args), its constants put into the form of one machine."""
         namespace = {name: translate(value) for name, value in self.constants.items()}
-        namespace[SOURCE] = self.source
+        namespace[SOURCE], namespace[TREE] = self.source, self.tree
         exec(self.code, namespace)
         return namespace[self.source.tree.name]
 
