@@ -19,7 +19,7 @@ from gemmlab.simt.races.hazards import Note
 
 FIGURES = (
     "lanes: at work in a warp instruction, of 32; sectors have 32 bytes; used: what lanes ask for, "
-    "of what moves"
+    "of what moves, above 100% where they share it"
 )
 COMPILED = "--device h200 adds times on that GPU, registers and spills, from compiled code"
 TIMES = "seconds are this computer's, for the simulation; no GPU was timed"
