@@ -289,10 +289,15 @@ class Debugger(pdb.Pdb):
         m = _machine(self.curframe)
         first = self.thread // WARP * WARP
         on = m.lanes.full(m.masks[-1])[self.row]
-        shown = []
-        for thread in range(first, min(first + WARP, m.lanes.threads)):
-            value = self.value(arg, thread).replace("\n", " ")
-            shown.append(f"{thread}: {value}" if on[thread] else f"[{thread}: {value}]")
+        threads = range(first, min(first + WARP, m.lanes.threads))
+        values = [self.value(arg, thread).replace("\n", " ") for thread in threads]
+        if len(set(values)) == 1 and re.match(r"\w+Error: ", values[0]):
+            self.error(values[0])  # once, not for each lane
+            return
+        shown = [
+            f"{thread}: {value}" if on[thread] else f"[{thread}: {value}]"
+            for thread, value in zip(threads, values, strict=True)
+        ]
         width = max(map(len, shown)) + 2
         for i in range(0, len(shown), COLUMNS):
             self.message("".join(f"{one:<{width}}" for one in shown[i : i + COLUMNS]).rstrip())
