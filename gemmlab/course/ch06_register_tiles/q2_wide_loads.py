@@ -19,6 +19,7 @@ from gemmlab.tiling import WARP, Tiling
 CASES = (  # rows of A and B are whole fours
     case(1, 4, 4, tile=4),
     case(5, 4, 8, alpha=2, beta=-3, tile=4),
+    case(9, 12, 4, tile=8),  # one tile along k, which k does not fill
     Case(Gemm(3, 20, 12), tile=4, large=True),
     case(17, 20, 8, alpha=-1, beta=2, tile=4),
     case(19, 36, 12, tile=4),
