@@ -14,4 +14,7 @@ document.addEventListener("DOMContentLoaded", () => {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     }).observe(image.parentElement);
+  // Whether code scrolls, and so takes the focus, is found anew when the window changes: what was
+  // folded has no width before.
+  document.addEventListener("toggle", () => window.dispatchEvent(new Event("resize")), true);
 });

@@ -166,10 +166,8 @@ def _steps(hazard: Hazard) -> list[str]:
     a, b = _names(hazard)
     at_a, at_b = f" (line {first.line})", f" (line {other.line})"
     if ops[1] == "copy" and hazard.kind == "async-not-waited" and ops[0] in ("read", "write"):
-        late = f"{a} reads {x}{at_a}, which still holds what was there before the copy"
-        if ops[0] == "write":
-            late = f"{a} writes {x}{at_a}; the copy arrives later, and replaces what it wrote"
-        return [f"{b} begins the copy to {x}{at_b}, and goes on before it is there", late]
+        begun = f"{b} begins the copy to {x}{at_b}, and goes on before it is there"
+        return [begun, _too_early(ops[0], f"{a} {ops[0]}s {x}{at_a}")]
     if values is None:
         return []
     added = _update(hazard.code)
@@ -220,6 +218,13 @@ def _steps(hazard: Hazard) -> list[str]:
             f"{b} writes {x}{at_b}: what {a} has done to it is lost",
         ],
     }.get(ops, [])
+
+
+def _too_early(op: str, done: str) -> str:
+    """Return what a thread does that does not wait for a copy."""
+    if op == "read":
+        return f"{done}, which still holds what was there before the copy"
+    return f"{done}; the copy arrives later, and replaces what it wrote"
 
 
 def _names(hazard: Hazard) -> tuple[str, str]:
