@@ -207,6 +207,10 @@ def simulate(
     sizes = {len(block) for block in blocks}
     if len(sizes) != 1 or 0 in sizes:
         raise ValueError(f"blocks of the same number of warps are needed, not of {sorted(sizes)}")
+    if not COMPILED:
+        found = outcomes.find(outcome_key(listing, blocks, resident, known, effects, window))
+        if found is not None:
+            return found
     flow = _flow(blocks)
     if not 0 <= flow.instructions.min() <= flow.instructions.max() < len(listing.instructions):
         raise ValueError(
@@ -216,10 +220,6 @@ def simulate(
     first, shown = window or (0, 0)
     code = program(listing, known)
     places = min(len(blocks), resident or len(blocks))
-    if not COMPILED:
-        found = outcomes.find(outcome_key(listing, blocks, resident, known, effects, window))
-        if found is not None:
-            return found
     now = state(flow, places, len(code.kind), lines(listing, known), first, shown, known)
     numbers = Numbers(**{name: getattr(known, name) for name in UNITS})
     cycles = run(now, code, flow, numbers, Switches(**asdict(effects)), first, limit)

@@ -235,7 +235,8 @@ class Loop:
     look : the turn that is to be watched; gap : turns from one to the next, more each time
     watch, earlier : the turn that is watched, and one before
     bounds : of a `for`; ask : the turn that asks whether to run the rest thread by thread, after
-        each as many again; began : when it did, by a clock
+        each as many again; began : when it did, in seconds of the processor, which a busy machine
+        does not make more
     """
 
     depth: int
@@ -249,7 +250,7 @@ class Loop:
     earlier: Watch | None = None
     bounds: Range | None = None
     ask: int = 0
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=time.process_time)
 
     def unwatch(self) -> None:
         """Stop watching, until `gap` turns have passed."""
@@ -305,7 +306,7 @@ class Loops:
             if loop.bounds is None:
                 return False
             turns = rest.turns_left(loop.bounds, frame.f_locals[".next"])
-        seconds = (time.perf_counter() - loop.began) / loop.turns * turns
+        seconds = (time.process_time() - loop.began) / loop.turns * turns
         before = self.seconds.get(key, 0)  # in earlier loops of this place
         self.seconds[key] = before + seconds * (loop.turns == rest.FIRST)
         if not rest.pays(m, seconds, before):
