@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 from bdb import BdbQuit
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from numpy import float32
 from gemmlab import cli, cuda, simulate
 from gemmlab.programs import running
 from gemmlab.simt.machine.debugger import Stop
+from gemmlab.simt.threads import rest
 
 
 @cuda.jit(device=True)
@@ -126,6 +128,25 @@ def test_a_device_function_is_stepped_into(session):
         "-> y[i] = acc + half_of(x, i)", "-> return h",
     ]  # fmt: skip
     assert answers[8] == "14.0"  # part[6] and part[8]
+
+
+def branching(x, y):
+    i = cuda.grid(1)
+    breakpoint()
+    for j in range(40):
+        if i > 3:
+            y[i] = j * x[i]
+    y[i] += 1
+
+
+@pytest.mark.parametrize(("thread", "stops"), [(0, 0), (5, 40)])
+def test_a_breakpoint_stops_where_the_thread_comes_to_it_at_each_turn(session, thread, stops):
+    """A long loop stays in lock-step while somebody looks."""
+    line = branching.__code__.co_firstlineno + 5
+    commands = [f"thread {thread}", f"b {line}", *["c"] * 60]
+    with mock.patch.multiple(rest, ALONE=0, CALLED=0, TOGETHER=0, FIRST=2):
+        answers = session(commands, launched(branching, 1, 1 if thread == 0 else 32, 32))
+    assert sum("-> y[i] = j * x[i]" in answer for answer in answers) == stops
 
 
 def test_to_quit_ends_the_launch(session):

@@ -166,6 +166,22 @@ def test_counts_of_one_thread():
     assert ran(recurrence, 1, 1, x, np.zeros_like(x))
 
 
+def read_before_it_is_written(x, y):
+    own = cuda.shared.array(4, np.int64)
+    unused = own[0] + 1  # noqa: F841 (it decides nothing, which is found by trying again)
+    state = 1
+    for i in range(x.size):
+        state = (state * 1664525 + x[i]) & 0xFFFFFFFF
+        y[i] = state
+
+
+def test_a_launch_that_is_perhaps_tried_again_stays_in_lock_step():
+    """Its turns are counted, to be compared with those of the second time."""
+    x = np.arange(500)
+    assert not ran(read_before_it_is_written, 1, 1, x, np.zeros_like(x))
+    assert ran(recurrence, 1, 1, x, np.zeros_like(x))
+
+
 def summed_by_one(x, n):
     i = cuda.grid(1)
     x[i] = i
