@@ -15,7 +15,7 @@ BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
 sys.path.append(str(BOOK.parent))
 
-from book import film, outside  # noqa: E402
+from book import executed, film, outside, repository  # noqa: E402
 
 
 def copy_chapters(source: Path, target: Path) -> None:
@@ -51,6 +51,12 @@ def ipython_for_films(folder: Path) -> Path:
     return folder
 
 
+def start_with_vectors(folder: Path) -> None:
+    """Let every kernel keep figures as vectors, too, which are what is printed."""
+    start = folder / "profile_default" / "startup" / "vectors.py"
+    start.write_text("import book.vectors\nbook.vectors.keep()\ndel book\n", "utf-8")
+
+
 def forget_widgets(app: Sphinx, _doctree: object) -> None:
     """Leave the state of widgets out of a page: films stand for them, and need no script of it."""
     app.env.nb_metadata.get(app.env.docname, {}).pop("js_files", None)
@@ -76,6 +82,22 @@ def join_formulas(_app: Sphinx, doctree: nodes.document) -> None:
             end = re.match(r"\S*", after).end()
             joined += nodes.Text(after[:end])
             line[i + 1] = nodes.Text(after[end:])
+
+
+def offer_machines(_app: Sphinx, page: str, _template: str, context: dict, _tree: object) -> None:
+    """Put the buttons for Colab and Binder beside those of each chapter."""
+    repository.spread_launches(context, page.startswith("notebooks/"))
+
+
+def name_repository(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Put the address of the repository where a page has a place for it."""
+    source[0] = repository.named(source[0])
+
+
+def indent_definitions(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Write the glossary's definitions as Sphinx reads them: MyST's own form is a list of them."""
+    if page == "glossary":
+        source[0] = re.sub(r"^: ", "  ", source[0], flags=re.MULTILINE)
 
 
 def offer_to_run(_app: Sphinx, page: str, _template: str, context: dict, _doctree: object) -> None:
@@ -108,12 +130,17 @@ def look_through(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", forget_widgets)
     app.connect("doctree-read", join_formulas)
-    app.connect("html-page-context", offer_to_run, priority=600)  # after the theme's own buttons
+    app.connect("source-read", name_repository)
+    app.connect("source-read", indent_definitions)
+    app.connect("html-page-context", offer_machines, priority=550)  # after the theme's own buttons
+    app.connect("html-page-context", offer_to_run, priority=600)  # and before those
     app.connect("build-finished", look_through)
 
 
 copy_chapters(CHAPTERS, BOOK / "notebooks")
-os.environ["IPYTHONDIR"] = str(ipython_for_films(BOOK / "_build" / "ipython"))
+IPYTHON = ipython_for_films(BOOK / "_build" / "ipython")
+start_with_vectors(IPYTHON)
+os.environ["IPYTHONDIR"] = str(IPYTHON)
 
 project = "gemmlab"
 author = "gemmlab contributors"
@@ -129,8 +156,9 @@ extensions = [
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 external_toc_path = "_toc.yml"
 
-# Every page is executed anew: a cache keyed by the cells would not see a change in gemmlab.
-nb_execution_mode = "force"
+# The cache is keyed by the cells alone, and its folder by all else that outputs depend on.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(executed.folder(BOOK / "_build" / "executed", IPYTHON))
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
@@ -145,7 +173,7 @@ html_theme = "sphinx_book_theme"
 html_title = "gemmlab"
 html_static_path = ["_static"]
 html_favicon = "_static/icon.svg"
-html_css_files = ["gemmlab.css"]
+html_css_files = ["gemmlab.css", "print.css"]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_js_files = [("film.js", {"defer": "defer"}), ("names.js", {"defer": "defer"})]
 html_search_scorer = str(BOOK / "scorer.js")  # chapters before decisions
@@ -154,4 +182,5 @@ html_theme_options = {
     "use_fullscreen_button": False,
     "show_toc_level": 2,
     "navbar_persistent": [],  # the sidebar has the search
+    **repository.theme_options(),
 }
