@@ -32,7 +32,7 @@ OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 VERBS = {
     "lab": ("lab", True, "open the course in JupyterLab"),
     "test": ("test", True, "run unit tests, doctests and every notebook; --quick: a part, in 90 s"),
-    "book": ("book", False, "build the site into book/_build/html"),
+    "book": ("book", False, "build the site; --pdf: as one PDF; --slides 06: a chapter's slides"),
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
     "validate": ("test", True, "compare the library with the GPU of this machine"),
@@ -406,8 +406,16 @@ def test(extra: "list[str]") -> int:
 
 
 def book(extra: "list[str]") -> int:
-    """Execute the notebooks into a site; a warning is an error."""
+    """Execute the notebooks into a site, and print it if asked to; a warning is an error."""
     out = ROOT / "book" / "_build" / "html"
+    if "--pdf" in extra:
+        set_up("pdf")
+        built = book([word for word in extra if word != "--pdf"])
+        return built or call("-m", "book.printed", str(out), str(out.parent / "gemmlab.pdf"))
+    if "--slides" in extra:
+        at = extra.index("--slides")
+        built = book(extra[:at])
+        return built or call("-m", "book.slides", str(out), *extra[at + 1 :])
     sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
     live = call("-m", "book.live", "--fetch") == 0 and not extra
     os.environ["GEMMLAB_LIVE"] = "1" if live else ""  # whether pages have a button for it
