@@ -16,5 +16,8 @@ document.addEventListener("DOMContentLoaded", () => {
     }).observe(image.parentElement);
   // Whether code scrolls, and so takes the focus, is found anew when the window changes: what was
   // folded has no width before.
-  document.addEventListener("toggle", () => window.dispatchEvent(new Event("resize")), true);
+  const again = () => window.dispatchEvent(new Event("resize"));
+  document.addEventListener("toggle", again, true);
+  // Formulas and fonts that come late make tables wider.
+  addEventListener("load", () => Promise.all([document.fonts.ready, globalThis.MathJax?.startup?.promise]).then(again));
 });
