@@ -330,7 +330,10 @@ def build(site: Path, contents: Path) -> Path:
 
 
 def add_page(lite: Path, pyodide: Path) -> None:
-    """Lay out what a page of the book fetches when an explorer there comes alive."""
+    """Lay out what leads from a page of the book here, and what its explorers fetch."""
+    opened = lite / "notebooks" / "index.html"
+    script = '<script src="../../_static/live/section.js" defer></script></head>'
+    opened.write_text(opened.read_text("utf-8").replace("</head>", script, 1), "utf-8")
     page = lite / "page"
     page.mkdir()
     for file in views():  # a font is asked for beside the module that has it

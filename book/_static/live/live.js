@@ -106,3 +106,11 @@ async function focus(box, name) {
     await new Promise(requestAnimationFrame);
   }
 }
+
+// "Run here" opens the notebook at the section that is read now: section.js goes there.
+const headings = [...document.querySelectorAll(".bd-article section > :is(h1, h2, h3, h4)")];
+for (const link of document.querySelectorAll("a[href*='lite/notebooks/']"))
+  link.addEventListener("click", () => {
+    const read = headings.findLastIndex((heading) => heading.getBoundingClientRect().top < innerHeight / 3);
+    link.hash = read > 0 ? `section-${read}` : "";
+  });
