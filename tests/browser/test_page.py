@@ -162,6 +162,7 @@ class Slow(Quiet):
         self.send_header("Content-Type", self.guess_type(path))
         self.send_header("Content-Length", str(len(data)))
         self.send_header("ETag", tag)
+        self.send_header("Cache-Control", "max-age=600")  # as GitHub Pages does
         if path.endswith(PACKED):
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
