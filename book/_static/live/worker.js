@@ -14,18 +14,15 @@ self.onmessage = ({ data }) => {
 };
 
 const answers = {
-  // The pack and Pyodide come side by side; of the pack the page hears how far it is.
+  // Pyodide and the packs come side by side; of the packs the page hears how far they are.
   async start({ lite, kernel }) {
     const pyodide = import(new URL("static/pyodide/pyodide.mjs", lite));
-    const [pack, text] = [fetched(new URL("page/pack.bin", lite)), fetch(kernel).then((got) => got.text())];
+    const [libraries, gemmlab] = packs(lite), text = fetch(kernel).then((got) => got.text());
     python = await (await pyodide).loadPyodide({ indexURL: new URL("static/pyodide/", lite).href });
-    const packed = await pack;
+    lay(await libraries);
+    await python.runPythonAsync("import matplotlib.backends.backend_agg, matplotlib.figure"); // while the other comes
+    lay(await gemmlab);
     send({ kind: "progress", told: "Python starts" });
-    for (const [name, bytes] of entries(packed)) {
-      const path = `${LIBRARIES}/${name}`;
-      python.FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
-      python.FS.writeFile(path, bytes, { canOwn: true });
-    }
     await python.runPythonAsync(await text);
     receive = python.globals.get("receive");
     send({ kind: "started" });
@@ -48,21 +45,34 @@ const answers = {
   },
 };
 
-// The bytes of a file in gzip. It is unpacked as it comes.
-async function fetched(url) {
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
-  const all = Number(answer.headers.get("Content-Length"));
+// The two packs, one after the other; each is unpacked as it comes.
+function packs(lite) {
+  const answers = ["libraries", "gemmlab"].map((name) => fetch(new URL(`page/${name}.bin`, lite)));
   let bytes = 0;
-  const counted = new TransformStream({
-    transform(part, next) {
-      bytes += part.length;
-      send({ kind: "progress", told: "Python is fetched", bytes, all });
-      next.enqueue(part);
-    },
-  });
-  const unpacked = answer.body.pipeThrough(counted).pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(unpacked).arrayBuffer());
+  async function read(answer, all) {
+    if (!answer.ok) throw new Error(`${answer.url}: ${answer.status}`);
+    const counted = new TransformStream({
+      transform(part, next) {
+        bytes += part.length;
+        send({ kind: "progress", told: "Python is fetched", bytes, all });
+        next.enqueue(part);
+      },
+    });
+    const unpacked = answer.body.pipeThrough(counted).pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(unpacked).arrayBuffer());
+  }
+  const told = Promise.all(answers).then((all) => all.reduce((sum, a) => sum + Number(a.headers.get("Content-Length")), 0));
+  const first = told.then(async (all) => read(await answers[0], all));
+  return [first, first.then(async () => read(await answers[1], await told))];
+}
+
+// Lay the files of a tar where Python looks for libraries.
+function lay(tar) {
+  for (const [name, bytes] of entries(tar)) {
+    const path = `${LIBRARIES}/${name}`;
+    python.FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+    python.FS.writeFile(path, bytes, { canOwn: true });
+  }
 }
 
 // The files of a tar: blocks of 512 bytes, a header and then what it tells of.
