@@ -7,6 +7,7 @@ nothing outside the page; without scripts its first picture is there, with its c
 
 from __future__ import annotations
 
+import ast
 import html
 import json
 import re
@@ -85,13 +86,14 @@ class Stills:
 
 def show_films() -> None:
     """Let explorers show themselves as films in this kernel, wherever HTML is wanted."""
-    formatter = get_ipython().display_formatter.formatters["text/html"]  # noqa: F821
-    formatter.for_type(Explorer, film)
+    shell = get_ipython()  # noqa: F821
+    formatter = shell.display_formatter.formatters["text/html"]
+    formatter.for_type(Explorer, lambda explorer: film(explorer, shell.user_ns["In"][-1]))
     Explorer.lasts = False  # a film lasts by itself
 
 
-def film(explorer: Explorer) -> str:
-    """The film of an explorer as HTML; the explorer itself is left as it was."""
+def film(explorer: Explorer, cell: str = "") -> str:
+    """The film of an explorer, which a cell has made, as HTML; the explorer is left as it was."""
     stills = Stills(explorer)
     settle(explorer)
     stills.keep()
@@ -112,7 +114,22 @@ def film(explorer: Explorer) -> str:
             restore(before)
         if len(kept) > 1:
             rows.append(_row(control, kept))
-    return _page(type(explorer).__name__, rows, stills)
+    return _page(type(explorer).__name__, rows, stills, expression(cell))
+
+
+def expression(cell: str) -> str:
+    r"""The expression at the end of a cell, if `explorers` is all that it needs; "" otherwise.
+
+    >>> expression("from gemmlab import explorers\n\nexplorers.Roofline(n=128)")
+    'explorers.Roofline(n=128)'
+    >>> expression("explorers.KernelLab(mine)")
+    ''
+    """
+    *_, last = [None, *ast.parse(cell).body]
+    if not isinstance(last, ast.Expr):
+        return ""
+    names = {node.id for node in ast.walk(last) if isinstance(node, ast.Name)}
+    return ast.unparse(last) if names == {"explorers"} else ""
 
 
 def settle(explorer: Explorer) -> None:
@@ -222,14 +239,18 @@ def _row(control: Control, kept: list[tuple[int, str]]) -> str:
     return f"<label><span>{name}</span><select {told}>{options}</select></label>"
 
 
-def _page(name: str, rows: list[str], stills: Stills) -> str:
-    """The film: controls, which the script makes visible, the first picture and its caption."""
+def _page(name: str, rows: list[str], stills: Stills, made_by: str) -> str:
+    """The film: controls, which the script makes visible, the first picture and its caption.
+
+    made_by : the expression that makes the explorer anew, where a page can: see `_static/live`
+    """
     picture, text = stills.pictures[0]
     for number, image in enumerate(stills.images):
         picture = picture.replace(f'"@{number}"', f'"{image}"')
     data = json.dumps({"images": stills.images, "pictures": stills.pictures}).replace("</", "<\\/")
+    live = f' data-expression="{html.escape(made_by)}"' if made_by else ""
     return (
-        f'<div class="gemmlab-film" role="group" aria-label="Explorer {html.escape(name)}">'
+        f'<div class="gemmlab-film" role="group" aria-label="Explorer {html.escape(name)}"{live}>'
         f'<div class="film-controls" hidden>{"".join(rows)}</div>'
         f'<p class="film-caption" role="status">{html.escape(text)}</p>'
         f'<div class="film-picture">{DARK}{picture}</div>'

