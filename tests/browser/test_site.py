@@ -151,12 +151,9 @@ def test_the_search_finds_how_to_install(visit, words):
     assert search(visit, words)[0] == "install.html"
 
 
-@pytest.mark.parametrize(
-    ("words", "page"),
-    [("predictions", "predictions.html"), ("hazards", "hazards.html"), ("notation", "notation.html")],
-)
-def test_the_search_finds_a_page_by_its_name_first(visit, words, page):
-    assert search(visit, words)[0] == page
+@pytest.mark.parametrize("name", ["predictions", "hazards", "notation"])
+def test_the_search_finds_a_page_by_its_name_first(visit, name):
+    assert search(visit, name)[0] == f"{name}.html"
 
 
 def search(visit, words: str) -> list[str]:
