@@ -37,6 +37,7 @@ SECONDS = 1200  # that printing may take
 # Chromium's own clock, in milliseconds: it stands still while anything is loaded or computed.
 PATIENCE = 60_000
 MOST_PRINTS = 3  # two, unless the numbers of pages in the contents move what follows
+NARROW = 9  # columns of a table that fit a page in letters of the usual size
 SHORT = 30  # lines of code that stay on one page of paper
 # What is of no use on paper: controls, notes on them, code that only draws, links to headings.
 DROPPED = (
@@ -113,6 +114,9 @@ def article(site: Path, leaf: Leaf, known: dict[str, Leaf], drawn: dict[str, str
     for code in found.select(".cell_input, .output.stream"):
         if code.get_text().count("\n") < SHORT:
             code["class"] = [*code["class"], "printed-whole"]
+    for table in found.find_all("table"):
+        if max(len(row.find_all(("td", "th"))) for row in table.find_all("tr")) > NARROW:
+            table["class"] = [*table.get("class", ()), "printed-wide"]
     for picture in found.select("img[src^='data:image/png;base64,']"):
         vector = drawn.get(picture["src"].partition(",")[2])
         if vector:

@@ -23,6 +23,8 @@ CHAPTER = f"""<html><head><link rel="stylesheet" href="../_static/a.css">
 <details class="admonition hide below-input"><summary>Show</summary><p>an output</p></details>
 <details><summary>The answer</summary>42</details>
 <img class="gemmlab-picture" alt="a figure" src="data:image/png;base64,{PIXELS}">
+<table><tr><td>1</td><td>2</td></tr></table>
+<table class="docutils"><tr><th>a</th></tr><tr>{"<td>0</td>" * 12}</tr></table>
 <img alt="a photograph" src="../_images/photo.png">
 <div class="gemmlab-film"><div class="film-controls">slider</div>
 <div class="film-picture"><img alt="a film" src="data:image/png;base64,AAAA"></div>
@@ -100,6 +102,11 @@ def test_figures_are_vectors_films_their_first_picture_and_answers_open(chapter)
 
 def test_short_listings_stay_on_a_page(chapter):
     assert "printed-whole" in chapter.select_one(".cell_input")["class"]
+
+
+def test_letters_of_a_wide_table_are_small(chapter):
+    narrow, wide = chapter.find_all("table")
+    assert (narrow.get("class"), wide["class"]) == (None, ["docutils", "printed-wide"])
 
 
 def test_the_contents_have_the_numbers_of_pages(pages):
