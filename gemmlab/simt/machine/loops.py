@@ -421,7 +421,11 @@ def _endless(loop: Loop) -> str:
     names = names & now.variables.keys()
     if not names:
         return "nothing in it changes what it looks at"
-    if before and unchanged(before[0].variables, now.variables, names, now.mask):
+    if (
+        before
+        and names <= before[0].variables.keys()
+        and unchanged(before[0].variables, now.variables, names, now.mask)
+    ):
         alone = "alone decides that, and is" if len(names) == 1 else "alone decide that, and are"
         return f"{' and '.join(sorted(names))} {alone} the same again"
     return ""

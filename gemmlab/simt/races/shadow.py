@@ -266,6 +266,7 @@ class Shadow:
                 ordered |= self.releases.told(others, fences, now.lane, self.threads)
             # Most launches have no flags, of which lanes would be asked one by one.
             which = np.flatnonzero(~ordered) if self.releases.of_block else np.arange(0)
+            which = self._released(touches, which, now.lane - lane)
             heard = [known for _, known in now.of(which).syncs.each(len(which))]
             for block, some in together(touches[which], now.lane[which], self.threads):
                 first, lanes = which[some.start], now.lane[which[some]].tolist()
@@ -273,6 +274,18 @@ class Shadow:
                 asked = block, lanes, int(epochs[first]), self.threads, heard[some]
                 ordered[which[some]] = self.releases.order(old, *asked)
         return ordered
+
+    def _released(self, touches: np.ndarray, which: np.ndarray, ahead: Any) -> np.ndarray:
+        """Return which of some touches flags may put before now; ahead : of numbers of lanes."""
+        if len(which) < 2 or (touches[which] != touches[which[0]]).any():
+            return which
+        touch = int(touches[which[0]])
+        by = (touch & self.visits.low) + ahead[which]
+        if (by != by[0]).any():
+            return which
+        _, epoch, sync, fences = self.visits.listed[touch >> self.visits.bits]
+        old = int(by[0]), epoch, fences, sync
+        return which if self.releases.may_release(old, self.threads) else which[:0]
 
     def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
         """Whether a barrier, a `syncwarp` or a release puts one touch of another lane before."""
