@@ -7,7 +7,6 @@ the same turn again, until somebody else changes an element that it looks at. It
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -127,8 +126,8 @@ class Loop:
     watch, earlier : the turn that is watched, and one before
     states : the variables in some turns of a `while`, each twice as late as the one before
     bounds : of a `for`; ask : the turn that asks whether to run the rest thread by thread, after
-        each as many again; began : when it did, in seconds of the processor, which a busy machine
-        does not make more
+        each as many again; counted : the turn before it from which on costs are known, and how
+        many seconds had been spent then, by counts
     """
 
     depth: int
@@ -142,7 +141,7 @@ class Loop:
     earlier: Watch | None = None
     bounds: Range | None = None
     ask: int = 0
-    began: float = field(default_factory=time.process_time)
+    counted: tuple[int, float] = (0, 0.0)
     states: list[State] = field(default_factory=list)
 
     def unwatch(self) -> None:
@@ -188,6 +187,9 @@ class Loops:
         if loop.turns < loop.ask or self.all_ways:
             return False
         loop.ask *= 2
+        if not loop.counted[0]:
+            loop.counted = loop.turns, self.tally.seconds()
+            return False
         m = self.memory.m
         if sys.gettrace() is not None or m.report.in_doubt or m.launch.unwritten:
             return False  # a debugger steps through it, or its turns are counted
@@ -199,7 +201,8 @@ class Loops:
             if loop.bounds is None:
                 return False
             turns = rest.turns_left(loop.bounds, frame.f_locals[".next"])
-        seconds = (time.process_time() - loop.began) / loop.turns * turns
+        since, spent = loop.counted
+        seconds = (self.tally.seconds() - spent) / (loop.turns - since) * turns
         before = self.seconds.get(key, 0)  # in earlier loops of this place
         self.seconds[key] = before + seconds * (loop.turns == rest.FIRST)
         if not rest.pays(m, seconds, before):
@@ -233,7 +236,9 @@ class Loops:
 
     def begin(self) -> None:
         self.masks.append(self.masks[-1])
-        self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first, ask=rest.FIRST))
+        self.open.append(
+            Loop(len(self.masks) - 1, self.first, look=self.first, ask=rest.FIRST // 2)
+        )
 
     def while_(self, test: Any, line: int) -> bool:
         """Say whether any lane begins another iteration."""
