@@ -323,6 +323,18 @@ class Releases:
             ordered = [a or b for a, b in zip(ordered, own, strict=True)] if ordered else own
         return ordered
 
+    def orders(
+        self, old: tuple[int, int, int, int], lane: int, epoch: int, threads: int, sync: Heard
+    ) -> bool:
+        """Say of one lane what `order` says of several."""
+        self._note_calls()
+        block = lane // threads
+        for flag, time in self._released(old, block, threads).items():
+            known = self.updates.get((flag, block))
+            if known and (time < known.acquired(epoch) or time < known.heard(lane, sync)):
+                return True
+        return False
+
     def _kept(self, old: tuple[int, int, int, int], threads: int) -> Kept | None:
         """Return the releases of which some may be one of an old access; None where none is.
 

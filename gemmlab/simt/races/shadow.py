@@ -181,10 +181,15 @@ class Shadow:
             return False
         now = now.of_one()
         kept = {"read": self.readers, "write": self.writers, "atomic": self.updaters}[op]
+        floor, low = self.floor, self.visits.low
         for touched in (self.writers, self.readers, self.updaters):
-            # Reads clash with no reads, nor atomics with atomics.
-            for rows in () if touched is kept and op != "write" else touched.kept():
-                if self._one_races(rows.item(at), lane, now):
+            if touched is kept and op != "write":
+                continue  # reads clash with no reads, nor atomics with atomics
+            for rows in (touched.first, touched.second):
+                known = -1 if rows is None else rows.item(at)
+                if known < floor or known & low == lane:
+                    continue
+                if not self._one_ordered(known, lane, now):
                     return False
         touch = self.visits.touch(lane, now, self.fences)
         if op == "write":
@@ -298,12 +303,11 @@ class Shadow:
         if not self.fences or now.lane is None:
             return False
         me, old = now.lane, (other + now.lane - lane, epoch, fences, sync)
-        asked = np.array([old[0]]), np.array([fences]), np.array([me])
-        if self.releases.under_way and self.releases.told(*asked, self.threads)[0]:
-            return True
-        asked = me // self.threads, [me], now.epoch, self.threads, [now.sync]
-        ordered = self.releases.order(old, *asked)
-        return ordered if isinstance(ordered, bool) else ordered[0]
+        if self.releases.under_way:
+            asked = np.array([old[0]]), np.array([fences]), np.array([me])
+            if self.releases.told(*asked, self.threads)[0]:
+                return True
+        return self.releases.orders(old, me, now.epoch, self.threads, now.sync)
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
         """Note an access among those that may be concurrent, two of which are kept."""
