@@ -252,11 +252,39 @@ class Shadow:
         if len(touches) == 1 and now.heard is None:
             races = self._one_races(touches.item(), lane.item(), now.of_one())
             return np.array([True]) if races else None
+        plain = type(now.epoch) is type(now.sync) is int and not self.releases.under_way
+        if plain and now.heard is None and (touches == touches[0]).all():
+            known = now.lane is None or bool((now.lane - lane == now.lane[0] - lane[0]).all())
+            races = self._unordered_by(int(touches[0]), lane, now) if known else None
+            if known:
+                return races if races.any() else None
         races = (touches >= self.floor) & (self.visits.lanes(touches) != lane)
         which = np.flatnonzero(races)
         if len(which):
             races[which] = ~self._ordered(touches[which], lane[which], now.of(which))
         return races if races.any() else None
+
+    def _unordered_by(self, touch: int, lane: np.ndarray, now: Now) -> np.ndarray:
+        """Mark the lanes of an access to one element that nothing puts after a touch of it."""
+        other, visit = touch & self.visits.low, touch >> self.visits.bits
+        _, epoch, sync, fences = self.visits.listed[visit]
+        races = lane != other
+        if epoch < now.epoch:
+            races &= lane // self.threads != other // self.threads
+        if sync < now.sync:
+            races &= lane // WARP != other // WARP
+        if not self.fences or now.lane is None:
+            return races
+        old = other + int(now.lane[0] - lane[0]), epoch, fences, sync
+        if not self.releases.may_release(old, self.threads):
+            return races
+        which = np.flatnonzero(races)
+        lanes = now.lane[which]
+        for block, some in together(np.zeros_like(lanes), lanes, self.threads):
+            asked = block, lanes[some].tolist(), now.epoch, self.threads
+            ordered = self.releases.order(old, *asked, [now.sync] * len(lanes[some]))
+            races[which[some]] = np.logical_not(ordered)
+        return races
 
     def _ordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray:
         """Whether a barrier, a `syncwarp` or a release puts each touch of another lane before."""
@@ -271,7 +299,6 @@ class Shadow:
                 ordered |= self.releases.told(others, fences, now.lane, self.threads)
             # Most launches have no flags, of which lanes would be asked one by one.
             which = np.flatnonzero(~ordered) if self.releases.of_block else np.arange(0)
-            which = self._released(touches, which, now.lane - lane)
             heard = [known for _, known in now.of(which).syncs.each(len(which))]
             for block, some in together(touches[which], now.lane[which], self.threads):
                 first, lanes = which[some.start], now.lane[which[some]].tolist()
@@ -279,18 +306,6 @@ class Shadow:
                 asked = block, lanes, int(epochs[first]), self.threads, heard[some]
                 ordered[which[some]] = self.releases.order(old, *asked)
         return ordered
-
-    def _released(self, touches: np.ndarray, which: np.ndarray, ahead: Any) -> np.ndarray:
-        """Return which of some touches flags may put before now; ahead : of numbers of lanes."""
-        if len(which) < 2 or (touches[which] != touches[which[0]]).any():
-            return which
-        touch = int(touches[which[0]])
-        by = (touch & self.visits.low) + ahead[which]
-        if (by != by[0]).any():
-            return which
-        _, epoch, sync, fences = self.visits.listed[touch >> self.visits.bits]
-        old = int(by[0]), epoch, fences, sync
-        return which if self.releases.may_release(old, self.threads) else which[:0]
 
     def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
         """Whether a barrier, a `syncwarp` or a release puts one touch of another lane before."""
