@@ -23,7 +23,7 @@ PACKS = {
     "gemmlab": ("gemmlab",),
 }  # fmt: skip
 # What of these no explorer needs. Folders anywhere; kinds of files; fonts, and compiled modules.
-FOLDERS = "tests? sample_data pdfcorefonts afm images include pkgconfig f2py distutils course"
+FOLDERS = "tests? sample_data pdfcorefonts afm images include pkgconfig f2py distutils course lab"
 KINDS = "pyi h c pxd a pyf src f90 f"
 PARTS = r"zoneinfo\.tar\.gz STIX cm[a-z]+\d DejaVuSerif DejaVuSansMono DejaVuSansDisplay "
 PARTS += r"DejaVuSans-BoldOblique _tkagg\. _webp\. _imagingft\. _qhull\. (?<!Png)ImagePlugin\.py "

@@ -6,6 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -163,12 +164,23 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _run_py(arguments: argparse.Namespace) -> int:
-    if not RUN_PY.is_file():
-        return _fail(
-            "the notebooks and the book are in gemmlab's repository, not in the installed package; "
-            f"in a clone of it: python run.py {arguments.verb}"
-        )
-    return runpy.run_path(str(RUN_PY))["main"]([arguments.verb, *arguments.rest])
+    if RUN_PY.is_file():
+        return runpy.run_path(str(RUN_PY))["main"]([arguments.verb, *arguments.rest])
+    if arguments.verb == "lab":
+        return _installed_lab(arguments.rest)
+    return _fail(
+        "the book is in gemmlab's repository, not in the installed package; in a clone of it: "
+        f"python run.py {arguments.verb}"
+    )
+
+
+def _installed_lab(extra: Sequence[str]) -> int:
+    """Open the chapters that an installed package has inside."""
+    if find_spec("jupyterlab") is None:
+        return _fail('JupyterLab is not installed: pip install "gemmlab[lab]"')
+    sys.argv = ["gemmlab lab", *extra]
+    runpy.run_module(f"{gemmlab.__name__}.lab", run_name="__main__")
+    return 0
 
 
 def _simulate(arguments: argparse.Namespace) -> int:

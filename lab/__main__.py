@@ -13,6 +13,6 @@ def stop_early(*_) -> None:
 
 signal.signal(signal.SIGINT, stop_early)  # before the imports, which take a second or two
 
-from lab import start  # noqa: E402
+from . import start  # noqa: E402
 
 sys.exit(start.main(sys.argv[1:]))

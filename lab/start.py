@@ -1,4 +1,9 @@
-"""How JupyterLab is started: on a working copy, for this machine alone, asking nothing outside."""
+"""How JupyterLab is started: on a working copy, for this machine alone, asking nothing outside.
+
+In a clone of the repository the chapters lie beside this package, and the copies beside both. An
+installed gemmlab has this package and the chapters inside, and lays the copies in the learner's
+home.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,13 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from lab import working_copy
+from . import working_copy
 
-ROOT = Path(__file__).resolve().parents[1]
-CHAPTERS = ROOT / "notebooks"
-WORK = ROOT / "work"  # ignored by git: what is saved there is the learner's
+HERE = Path(__file__).resolve().parent
+INSTALLED = (HERE / "notebooks").is_dir()  # as pyproject.toml packs them
+CHAPTERS = (HERE if INSTALLED else HERE.parent) / "notebooks"
+# What is saved there is the learner's; in a clone git ignores it.
+WORK = Path.home() / "gemmlab-course" if INSTALLED else HERE.parent / "work"
 SETTINGS = Path(__file__).with_name("settings")
 WORKSPACES = ".lab"  # in the folder that is served: which tabs are open, and how wide the bars are
 START = "00_start_here.ipynb"

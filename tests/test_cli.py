@@ -77,11 +77,19 @@ def test_lab_and_book_hand_over_to_run_py_of_a_clone(verb, tmp_path, monkeypatch
     assert capfd.readouterr().out == f"['{verb}', '--port', '8890']\n"
 
 
-@pytest.mark.parametrize("verb", ["lab", "book"])
-def test_without_a_clone_they_say_where_the_course_is(verb, tmp_path, monkeypatch, capsys):
+def test_without_a_clone_there_is_no_book(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cli, "RUN_PY", tmp_path / "run.py")
-    assert cli.main([verb]) == 1
-    assert f"python run.py {verb}" in capsys.readouterr().err
+    assert cli.main(["book"]) == 1
+    assert "python run.py book" in capsys.readouterr().err
+
+
+def test_an_installed_package_without_jupyterlab_says_how_to_install_it(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(cli, "RUN_PY", tmp_path / "run.py")
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    assert cli.main(["lab"]) == 1
+    assert 'pip install "gemmlab[lab]"' in capsys.readouterr().err
 
 
 # --------------------------------------------------------------------------------------- record
