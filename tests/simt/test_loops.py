@@ -328,3 +328,23 @@ def test_the_sum_of_a_product_is_rounded_once():
         mine = [rest._fma(*values) for values in zip(a, b, c, strict=True)]
         right = fma(a, b, c)
     np.testing.assert_array_equal(np.array(mine), right)
+
+
+def test_the_same_program_leaves_lock_step_at_the_same_turn_anywhere():
+    """What decides follows from counts: no clock, which differs from machine to machine."""
+    asked = []
+
+    def pays(m, seconds, before):
+        asked.append((seconds, before))
+        return False
+
+    x = np.arange(400)
+    for _ in range(2):
+        with mock.patch.object(rest, "pays", pays):
+            simulate(recurrence, 1, 1, x, np.zeros_like(x))
+    first, again = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    assert first == again
+    # From turn 16 on, twice as late each time; what is left is less and less.
+    assert len(first) == 5
+    left, costs = [400 - 2**i + 1 for i in range(4, 9)], [seconds for seconds, _ in first]
+    np.testing.assert_allclose(np.divide(costs, left), costs[0] / left[0], rtol=0.05)

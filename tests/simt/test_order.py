@@ -415,3 +415,44 @@ def test_syncwarp_after_blocks_wrote_each_their_part():
     out = np.ones((5, 32), np.float32)
     assert not simulate(kernel, 2, 128, out).hazards
     np.testing.assert_array_equal(out, np.tile([0] * 28 + [3, 2, 1, 0], (5, 1)))
+
+
+def each_by_itself(x, flag, out):
+    """Two threads fence together, and raise the flag one after the other."""
+    t = cuda.threadIdx.x
+    if cuda.blockIdx.x == 0:
+        x[t] = 1
+        cuda.threadfence()
+        if t == 0:
+            cuda.atomic.add(flag, 0, 1)
+        if t == 1:
+            cuda.atomic.add(flag, 0, 1)
+    elif t == 0:
+        while cuda.atomic.add(flag, 0, 0) < 2:
+            pass
+        cuda.threadfence()
+        out[0] = x[0] + x[1]
+
+
+def for_its_warp(x, flag, out):
+    """One thread of a warp fences for another one, which has told it by `syncwarp`."""
+    t = cuda.threadIdx.x
+    if cuda.blockIdx.x == 0:
+        x[t] = 1
+        cuda.syncwarp()
+        if t == 0:
+            cuda.threadfence()
+            cuda.atomic.add(flag, 0, 2)
+    elif t == 0:
+        while cuda.atomic.add(flag, 0, 0) < 2:
+            pass
+        cuda.threadfence()
+        out[0] = x[0] + x[1]
+
+
+@pytest.mark.parametrize("kernel", [each_by_itself, for_its_warp])
+def test_what_another_thread_of_the_warp_did_is_released_too(kernel):
+    x, flag, out = (np.zeros(n, np.int32) for n in (2, 1, 1))
+    report = simulate(kernel, 2, 2, x, flag, out, on_hazard="collect")
+    assert report.hazards == []
+    assert out[0] == 2

@@ -3,7 +3,7 @@
 The copy (`os.fork`) has everything that a notebook has defined, and what it does to it stays there.
 What comes back is what the work yields, through a pipe, as `messages` of data. Where a process
 cannot be copied, on Windows and in a browser, the work is done here: `guard` then stops it by its
-lines.
+lines, and in a browser Python by the clock, at which it looks between two steps.
 
 How long a copy may take is counted in seconds of the processor, of which a busy machine takes none
 away. A copy that waits uses none: it is looked at again and again, and ended once it was seen
@@ -18,7 +18,9 @@ import io
 import os
 import selectors
 import signal
+import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -39,6 +41,7 @@ from gemmlab.course.judging.copy_of_process import (
 )
 
 SECONDS = 3.0  # of the processor, from one result to the next; what is judged takes milliseconds
+IN_PAGE = 20.0  # the same in the page of a browser, where Python is five times slower
 WALL = 600.0  # seconds by the clock on the wall, after which a copy is judged no more
 LOOK = 0.05  # seconds from one look at a silent copy to the next
 GRACE = 10.0  # seconds by the clock on the wall in which a copy may say where it is
@@ -63,6 +66,8 @@ def apart(work: Callable[[], Iterator[Any]], seconds: float = SECONDS) -> Iterat
     seconds : from one result to the next, of the processor; a copy that waits has as many
     Raises NotJudged where the clock on the wall had to end it.
     """
+    if sys.platform == "emscripten":
+        return _in_page(work)
     if not copies():
         return work()
     return _of_a_copy(work, seconds)
@@ -77,6 +82,30 @@ def copies() -> bool:
         return list(_of_a_copy(_product, 5.0)) == [64.0]
     except (OSError, NotJudged):
         return False
+
+
+class Late(BaseException):
+    """The time of an answer in a page is spent; not an Exception, as `guard.Endless` is none."""
+
+
+def _in_page(work: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Yield what `work` yields in the page of a browser, and an `Ended` where it took too long."""
+    from gemmlab.measure.backends.watching import watched
+
+    items, end = work(), object()
+    while True:
+        try:
+            with watched(IN_PAGE, Late):
+                item = next(items, end)
+        except Late as late:
+            frames = traceback.extract_tb(late.__traceback__)
+            item, items = (
+                spent(IN_PAGE, tuple((f.filename, f.lineno or 0) for f in frames)),
+                iter(()),
+            )
+        if item is end:
+            return
+        yield item
 
 
 def _product() -> Iterator[float]:

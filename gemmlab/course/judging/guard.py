@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gemmlab.course.judging.apart import Ended, NotJudged, apart
-from gemmlab.course.judging.copy_of_process import uninterrupted
+from gemmlab.course.judging.apart import IN_PAGE, Ended, Late, NotJudged, apart
+from gemmlab.course.judging.copy_of_process import spent, uninterrupted
 from gemmlab.course.judging.integrity import copied, difference, plain
 from gemmlab.course.judging.verdict import Finding
 
@@ -127,6 +127,8 @@ def fault(error: BaseException, file: str = "") -> Finding:
     if isinstance(error, Endless):
         stopped = ("Stopped", "it was still running after far more steps than it needs")
         return _at("never-ends", stopped, own)
+    if isinstance(error, Late):
+        return _at("never-ends", ("Stopped", spent(IN_PAGE).what), own)
     if isinstance(error, SystemExit):
         return _at("exits", ("Found", "it ended the program, by SystemExit"), own)
     try:

@@ -23,7 +23,7 @@ from gemmlab.kernels.split_k.shared import workspace_tiles
 from gemmlab.kernels.split_k.shared.mainloop_mma import stored, summed, summing
 from gemmlab.kernels.split_k.shared.split_heuristics import fastest
 from gemmlab.kernels.split_k.shared.workspace_tiles import adders, updated
-from gemmlab.kernels.split_k.stream_k import blocks_of, launch, shared, shares, workspace
+from gemmlab.kernels.split_k.stream_k import blocks_of, counted, launch, shared, shares, workspace
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
 from gemmlab.kernels.tensor_core.shared.warp_mma import corner, updating
 from gemmlab.model import traffic
@@ -111,7 +111,7 @@ def launch_fix_up(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     """Give the traffic of *mma_pipelined*, whose rings are filled once for each part of a tile."""
     wide = 2 if shared_layouts.variant(problem, None)["paired"] else 1
-    parts, longest = shares(problem, tiling)
+    parts, longest = counted(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
     lanes = warp_mma.pairs_of_sums(tiling).repeated([0], range(0, 2, wide))
     update = stored(tiling, int(shared.sum())) + updated(problem, tiling, whole, lanes, wide)

@@ -130,10 +130,23 @@ def workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
     return (workspace_tiles.stack(tiling, 2 * blocks_of(problem, tiling)),)
 
 
+def counted(problem: Gemm, tiling: Tiling) -> tuple[np.ndarray, int]:
+    """Return what `shares` does, in 64 bits, whatever NumPy's own integers have here.
+
+    The text of `shares` decides a grid, so that records are known by it.
+    """
+    across, down = tiling.grid(problem)
+    steps, blocks = tiling.steps(problem), blocks_of(problem, tiling)
+    total = across * down * steps
+    starts = np.arange(blocks, dtype=np.int64) * total // blocks
+    parts = np.union1d(starts, steps * np.arange(across * down, dtype=np.int64))
+    return np.unique(parts // steps, return_counts=True)[1].astype(np.int64), -(-total // blocks)
+
+
 def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = None) -> traffic.Work:
     """Return the traffic of *pipelined*, whose rings are filled once for each part of a tile."""
     aligned = variant(problem, capability)["aligned"]
-    parts, longest = shares(problem, tiling)
+    parts, longest = counted(problem, tiling)
     shared, whole = np.where(parts > 1, parts, 0), np.flatnonzero(parts == 1)
     update = stored(tiling, int(shared.sum()))
     update += workspace_tiles.updated(
@@ -150,7 +163,7 @@ def work(problem: Gemm, tiling: Tiling, capability: tuple[int, int] | None = Non
 def shared(problem: Gemm, device: Device, kernel: Kernel, tiling: Tiling) -> tuple[float, Tiling]:
     """Return (seconds, `tiling` with as many blocks as keep processors busy)."""
     tiling = replace(tiling, split=device.sms * max(1, BUSY // tiling.threads))
-    parts, _ = shares(problem, tiling)
+    parts, _ = counted(problem, tiling)
     stored = parts[parts > 1].sum() * tiling.block[0] * tiling.block[1] * FLOAT
     adding = adding_up(stored, device) if stored else 0.0
     return predict(problem, device, kernel, tiling).seconds + adding, tiling

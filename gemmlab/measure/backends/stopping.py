@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gemmlab.here.detection import THREADS
+from gemmlab.measure.backends import watching
 
 # For each second of the processor, so many by the clock on the wall, which stop code that waits.
 WAITING = 30
@@ -46,10 +47,15 @@ def limited(seconds: float, what: str) -> Iterator[None]:
     """Stop what this thread runs inside when this process has used its seconds: TimeoutError.
 
     A step that runs outside Python, such as a sum over a huge range, ends first. In the page of a
-    browser nothing could stop it: there the reader does, who restarts Python or closes the page.
+    browser such a step may have no end: there the reader restarts Python.
     """
     if not THREADS:
-        yield
+        try:
+            with watching.watched(seconds, OutOfTime):
+                yield
+        except OutOfTime:
+            spent = f"it was running after {seconds:g} s of the processor"
+            raise TimeoutError(f"{what} was stopped: {spent}") from None
         return
     thread, left = threading.get_ident(), threading.Event()
     lock, struck, wall = threading.Lock(), "", WAITING * seconds

@@ -7,8 +7,10 @@ need them.
 """
 
 import asyncio
+import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gemmlab.here.detection import THREADS
@@ -74,3 +76,21 @@ def carrier(target: Callable, *args: Any) -> Any:
     if THREADS:
         return threading.Thread(target=target, args=args, daemon=True)
     return Task(target, args)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep Python's collector of garbage from running by itself while calls are put aside.
+
+    In the page of a browser CPython 3.14's would follow the frames of a call that is put aside, of
+    which parts lie elsewhere in the meantime: it reads what is there now, and the page's Python
+    ends. `python -m benchmarks.live launches` ends so without this.
+    """
+    if THREADS or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -162,10 +162,11 @@ class Fibers:
 
     def run(self) -> None:
         """Run all of them; raises what the kernel raises, and SpinsError."""
-        self._work(None)
-        self.over.acquire()
-        for thread in self.threads:
-            thread.join()
+        with carriers.uncollected():
+            self._work(None)
+            self.over.acquire()
+            for thread in self.threads:
+                thread.join()
         for machine in self.open:  # what did not end is counted too
             machine.tally.settle()
         if self.failure is not None:

@@ -7,19 +7,20 @@ the same turn again, until somebody else changes an element that it looks at. It
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.simt.machine.watch import Touched, Watch, kept, unchanged
 from gemmlab.simt.memory.array import Array
-from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.lanes import Launch, Mask, Masks, both, either, without
-from gemmlab.simt.numbers.values import NUMBER, Range, Together, shown, truth
+from gemmlab.simt.numbers.values import Range, Together, shown, truth
 from gemmlab.simt.report.tally import Findings, Tally
+from gemmlab.simt.syntax.endless import deciding
+from gemmlab.simt.syntax.source import Source
 from gemmlab.simt.threads import rest
 
 FIRST = 16  # the turn that is watched first, where nothing is known to spin
@@ -54,29 +55,6 @@ class SpinsError(Exception):
     def __init__(self, finer: Grain) -> None:
         super().__init__(finer.name)
         self.finer = finer
-
-
-class Touched(NamedTuple):
-    """Elements of an array that a turn touches, and what they held; awaited : others may set it."""
-
-    array: Array
-    where: tuple[np.ndarray, ...]
-    values: np.ndarray
-    awaited: bool
-
-    @property
-    def changed(self) -> bool:
-        """Whether one of the elements holds another value now."""
-        if len(self.values) == 1:  # asked often: whoever goes on may end any wait
-            now = self.array.buffer.item(*[int(part[0]) for part in self.where])
-            return now != self.values.item() and now == now
-        return self.array.buffer[self.where].tobytes() != self.values.tobytes()
-
-    def same(self, other: Touched) -> bool:
-        """Say whether `other` is a touch of the same elements."""
-        return self.array.buffer is other.array.buffer and all(
-            np.array_equal(*pair) for pair in zip(self.where, other.where, strict=True)
-        )
 
 
 @dataclass(frozen=True)
@@ -123,108 +101,20 @@ class Awaited(Spin):
         return self.words()
 
 
-class Watch:
-    """One turn of a loop: the lanes in it, their variables before it, and what it touches."""
-
-    def __init__(self, m: MemoryBatch, variables: Mapping[str, Any]) -> None:
-        self.m, self.mask = m, m.masks[-1]
-        self.before = {name: _kept(value) for name, value in variables.items()}
-        self.waits = _waits(m)
-        self.touched: list[Touched] = []
-        for watchers in (m.report.watchers, m.memory.watchers):
-            watchers.append(self.see)
-
-    def see(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
-        """Keep what the elements of an access hold before it is made."""
-        if m is not self.m:
-            return
-        elements, places = m.lanes.of(at, mask)
-        where = (elements,)
-        if array.space == "shared":
-            where = places // m.lanes.threads, elements
-        awaited = op != "store" and array.shadow is not None
-        self.touched.append(Touched(array, where, array.buffer[where], awaited))
-
-    def end(self) -> None:
-        """Stop seeing accesses: the turn is over."""
-        for watchers in (self.m.report.watchers, self.m.memory.watchers):
-            watchers.remove(self.see)
-
-    def idle(self) -> bool:
-        """Say whether the turn waited for others, and left memory as it was."""
-        awaits = any(touched.awaited for touched in self.touched)
-        if not awaits or self.waits != _waits(self.m) or not _same(self.mask, self.m.masks[-1]):
-            return False
-        return not any(touched.changed for touched in self.touched)
-
-    def repeats(self, variables: Mapping[str, Any]) -> bool:
-        """Say whether the turn has left the variables as they were, too."""
-        return self.before.keys() == variables.keys() and all(
-            _unchanged(known, variables[name], self.mask) for name, known in self.before.items()
-        )
-
-    def looks_again(self, earlier: Watch | None) -> bool:
-        """Say whether the turn touched what an `earlier` one did, all of it open to others."""
-        if earlier is None or len(earlier.touched) != len(self.touched):
-            return False
-        pairs = zip(self.touched, earlier.touched, strict=True)
-        return all(now.awaited and now.same(before) for now, before in pairs)
-
-
-def _waits(m: MemoryBatch) -> tuple:
-    """Return the counts of the barriers that lanes have passed, to be compared."""
-    syncs = m.waits.syncs
-    return np.asarray(m.waits.epoch).tobytes(), None if syncs is None else syncs.tobytes()
-
-
-def _kept(value: Any) -> Any:
-    """Return a value that can be compared later; of a local array, also what it holds now."""
-    if isinstance(value, tuple):
-        return tuple(_kept(v) for v in value)
-    if getattr(value, "space", "") == "local":
-        return _Local(value, [a.buffer.copy() for a in _arrays(value)])
-    return value
-
-
-class _Local(NamedTuple):
-    """A local array, or several of which lanes choose one, and what they hold."""
-
-    value: Any
-    held: list[np.ndarray]
-
-
-def _arrays(value: Any) -> tuple[Array, ...]:
-    return (value,) if isinstance(value, Array) else value.options
-
-
-def _unchanged(known: Any, value: Any, mask: Mask) -> bool:
-    """Say whether a variable of the lanes of `mask` holds what was kept of it."""
-    if known is value:
-        return True
-    if isinstance(known, _Local):
-        held = [a.buffer for a in _arrays(value)] if value is known.value else []
-        return len(held) == len(known.held) and all(
-            a.tobytes() == b.tobytes() for a, b in zip(held, known.held, strict=True)
-        )
-    if isinstance(known, tuple) and isinstance(value, tuple) and len(known) == len(value):
-        return all(_unchanged(*pair, mask) for pair in zip(known, value, strict=True))
-    numbers = all(isinstance(v, NUMBER) for v in (known, value))
-    if not numbers or known.dtype != value.dtype:
-        return False
-    differs = np.not_equal(known, value) & (np.equal(known, known) | np.equal(value, value))
-    return both(mask, differs) is False
-
-
-def _same(a: Mask, b: Mask) -> bool:
-    return a is b or (isinstance(a, np.ndarray) and np.array_equal(a, b))
-
-
 class StepLimitError(Exception):
     """A loop ran longer than the step budget allows."""
 
 
 class TooManyTurnsError(Exception):
     """A loop of a launch that is tried again turns more often than any did at first."""
+
+
+class State(NamedTuple):
+    """The variables at a turn of a loop of a function's source, and the lanes that are in it."""
+
+    source: Source
+    mask: Mask
+    variables: Mapping[str, Any]
 
 
 @dataclass
@@ -234,9 +124,10 @@ class Loop:
     turns, line : its iterations so far, and where it stands; endless : whether it is a `while`
     look : the turn that is to be watched; gap : turns from one to the next, more each time
     watch, earlier : the turn that is watched, and one before
+    states : the variables in some turns of a `while`, each twice as late as the one before
     bounds : of a `for`; ask : the turn that asks whether to run the rest thread by thread, after
-        each as many again; began : when it did, in seconds of the processor, which a busy machine
-        does not make more
+        each as many again; counted : the turn before it from which on costs are known, and how
+        many seconds had been spent then, by counts
     """
 
     depth: int
@@ -250,7 +141,8 @@ class Loop:
     earlier: Watch | None = None
     bounds: Range | None = None
     ask: int = 0
-    began: float = field(default_factory=time.process_time)
+    counted: tuple[int, float] = (0, 0.0)
+    states: list[State] = field(default_factory=list)
 
     def unwatch(self) -> None:
         """Stop watching, until `gap` turns have passed."""
@@ -295,6 +187,9 @@ class Loops:
         if loop.turns < loop.ask or self.all_ways:
             return False
         loop.ask *= 2
+        if not loop.counted[0]:
+            loop.counted = loop.turns, self.tally.seconds()
+            return False
         m = self.memory.m
         if sys.gettrace() is not None or m.report.in_doubt or m.launch.unwritten:
             return False  # a debugger steps through it, or its turns are counted
@@ -306,7 +201,8 @@ class Loops:
             if loop.bounds is None:
                 return False
             turns = rest.turns_left(loop.bounds, frame.f_locals[".next"])
-        seconds = (time.process_time() - loop.began) / loop.turns * turns
+        since, spent = loop.counted
+        seconds = (self.tally.seconds() - spent) / (loop.turns - since) * turns
         before = self.seconds.get(key, 0)  # in earlier loops of this place
         self.seconds[key] = before + seconds * (loop.turns == rest.FIRST)
         if not rest.pays(m, seconds, before):
@@ -340,7 +236,9 @@ class Loops:
 
     def begin(self) -> None:
         self.masks.append(self.masks[-1])
-        self.open.append(Loop(len(self.masks) - 1, self.first, look=self.first, ask=rest.FIRST))
+        self.open.append(
+            Loop(len(self.masks) - 1, self.first, look=self.first, ask=rest.FIRST // 2)
+        )
 
     def while_(self, test: Any, line: int) -> bool:
         """Say whether any lane begins another iteration."""
@@ -352,6 +250,9 @@ class Loops:
         self.masks[-1] = both(self.masks[-1], holds)
         if self.masks[-1] is False:
             return False
+        if loop.turns >= FIRST and loop.turns & (loop.turns - 1) == 0:
+            state = State(self.tally.calls.source, self.masks[-1], kept(sys._getframe(1).f_locals))
+            loop.states = [*loop.states[-1:], state]
         if loop.turns >= loop.look:
             self._look(loop, sys._getframe(1).f_locals)
         self.masks.append(self.masks[-1])
@@ -372,6 +273,9 @@ class Loops:
         elif idle and loop.turns >= self.patience and loop.earlier is None:
             loop.earlier = watch
             self._watch(loop, variables)
+        elif watch.frozen(variables):
+            why = "a turn of it leaves all variables and all memory as they were"
+            self._stop(loop.line, watch.mask, f"thread {{thread}} never leaves this loop: {why}")
         else:
             loop.gap *= 2
             if idle and watch.looks_again(loop.earlier):
@@ -494,7 +398,39 @@ class Loops:
         if self.steps > self.max_steps:
             whiles = [loop for loop in self.open if loop.endless]
             longest = max(whiles, key=lambda loop: loop.turns)  # not a short loop inside it
-            text = f"more than max_steps={self.max_steps} loop iterations: does this loop end?"
-            self.findings.hazard("step-limit", longest.line, self.masks[-1], text)
-            raise StepLimitError
+            text = (
+                f"thread {{thread}} was stopped after max_steps={self.max_steps} turns of `while`; "
+                "if this loop ends later, raise max_steps"
+            )
+            lanes, why = self.masks[-1], _endless(longest)
+            if why:
+                lanes = longest.states[-1].mask
+                text = f"thread {{thread}} never leaves this loop: {why}"
+            self._stop(longest.line, lanes, text)
         return loop
+
+    def _stop(self, line: int, lanes: Mask, text: str) -> None:
+        """End the launch at a loop that does not end, or not within its limit."""
+        self.findings.hazard("step-limit", line, lanes, text)
+        raise StepLimitError
+
+
+def _endless(loop: Loop) -> str:
+    """Say why a loop surely never ends; "" where it may."""
+    if not loop.states:
+        return ""
+    *before, now = loop.states
+    names = deciding(now.source.tree, loop.line)
+    if names is None or without(now.mask, loop.broken) is False:
+        return ""
+    names = names & now.variables.keys()
+    if not names:
+        return "nothing in it changes what it looks at"
+    if (
+        before
+        and names <= before[0].variables.keys()
+        and unchanged(before[0].variables, now.variables, names, now.mask)
+    ):
+        alone = "alone decides that, and is" if len(names) == 1 else "alone decide that, and are"
+        return f"{' and '.join(sorted(names))} {alone} the same again"
+    return ""

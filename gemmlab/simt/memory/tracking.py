@@ -56,10 +56,9 @@ def track_global(
         )
     first, places = int(m.lanes.blocks[0, 0]) * m.lanes.threads, m.lanes.places(mask)
     if len(places) == 1 and array.shadow.unit == 0:
-        place, now = int(places[0]), m.waits.now(line, places)
+        place = int(places[0])
         element, lane = int(m.lanes.at(at, place)), place + first
-        if m.report.releases.fences:
-            now = now._replace(lane=lane)
+        now = m.waits.now(line, places, lane if m.report.releases.fences else None)
         if array.shadow.by_one(op, element, lane, now):
             if compares:
                 array.shadow.compare(element, lane)
@@ -135,9 +134,9 @@ def _track(
         place = access.array.element(access.elements[i])
         m.findings.unwritten(access.line, _lane(m, access, i), place, access.op, count)
     places = access.parts(access.places)
-    now = m.waits.now(access.line, places)
-    if m.report.releases.fences:
-        now = now._replace(lane=places + int(m.lanes.blocks[0, 0]) * m.lanes.threads)
+    fences = m.report.releases.fences
+    numbers = places + int(m.lanes.blocks[0, 0]) * m.lanes.threads if fences else None
+    now = m.waits.now(access.line, places, numbers)
     if noted:
         clashes = getattr(shadow, access.op)(cells, lanes, now)
     else:

@@ -45,7 +45,10 @@ KINDS = {
         "lanes that spin in a loop for a value that nobody is left to set, or wait for a phase of "
         "an mbarrier that nobody is left to complete: all other threads have ended or wait too"
     ),
-    "step-limit": "more turns of `while` than `max_steps`, in a thread",
+    "step-limit": (
+        "a thread never leaves a `while`, as nothing changes that decides about it; or it was "
+        "stopped after `max_steps` turns, which is no fault if the loop ends later: raise the limit"
+    ),
 }
 
 

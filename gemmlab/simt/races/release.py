@@ -71,12 +71,33 @@ class Release(NamedTuple):
 _TIME = attrgetter("time")
 
 
+class Kept(list[Release]):
+    """The releases by the lanes of a block or warp, in order.
+
+    flags : that they are on; heard : calls of `syncwarp` that any of them knows of
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flags: set[Hashable] = set()
+        self.heard = 0
+
+    def note(self, release: Release) -> None:
+        """Keep a release, the last one so far."""
+        self.append(release)
+        self.flags.add(release.flag)
+        heard = release.heard
+        self.heard = max(self.heard, heard if isinstance(heard, int) else max(heard))
+
+
 @dataclass
 class Updates:
     """The times at which a block last updated a flag: in interval `epoch`, and before it.
 
     lanes : when each of its lanes did; released : after which fences, and calls of `syncwarp`, they
         did in this interval
+    fences, told : how many fences its block had made when these were looked at last, and the lanes
+        of which that is known
     turns : of each lane, when it last did after so many calls of `syncwarp`, of which a few are
         kept; nothing before its first call
     """
@@ -87,6 +108,8 @@ class Updates:
     lanes: dict[int, int] = field(default_factory=dict)
     released: dict[int, tuple[Fence, Fence, Heard]] = field(default_factory=dict)
     turns: dict[int, dict[int, int]] = field(default_factory=dict)
+    fences: int = -1
+    told: set[int] = field(default_factory=set)
 
     def acquired(self, epoch: int) -> int:
         """Until when the block has acquired what the flag releases, in interval `epoch`."""
@@ -130,6 +153,11 @@ class Syncs(NamedTuple):
     sync: np.ndarray | int = 0
     heard: np.ndarray | None = None
 
+    @property
+    def none(self) -> bool:
+        """Whether no warp has called `syncwarp` yet."""
+        return self.heard is None and isinstance(self.sync, int) and self.sync == 0
+
     def each(self, lanes: int) -> list[tuple[int, Heard]]:
         """Return both, of each of so many lanes."""
         if isinstance(self.sync, int) and self.heard is None:
@@ -159,10 +187,10 @@ class Releases:
         self.calls: list[tuple[int, np.ndarray, np.ndarray, bool, Syncs]] = []
         self.fenced: dict[int, list[Fence]] = {}  # of each lane, in order
         self.last: dict[int, tuple[Fence, Fence]] = {}  # far and near, of each lane
-        self.blocks: set[int] = set()  # that have made a fence
+        self.blocks: dict[int, int] = {}  # that have made a fence: the last one's number
         self.last_block = -1  # of these
-        self.of_block: dict[int, list[Release]] = defaultdict(list)
-        self.of_warp: dict[int, list[Release]] = defaultdict(list)
+        self.of_block: dict[int, Kept] = defaultdict(Kept)
+        self.of_warp: dict[int, Kept] = defaultdict(Kept)
         self.flags: set[Hashable] = set()
         self.updates: dict[tuple, Updates] = {}  # of a flag and a block
         self.under_way: dict[int, Told] = {}
@@ -180,7 +208,8 @@ class Releases:
         """Note that `lanes` call `threadfence`, or `threadfence_block`."""
         number = self.count()
         blocks = lanes // threads
-        self.blocks.update([int(blocks[0])] if len(blocks) == 1 else np.unique(blocks).tolist())
+        some = [int(blocks[0])] if len(blocks) == 1 else np.unique(blocks).tolist()
+        self.blocks.update(dict.fromkeys(some, number))
         self.last_block = max(self.last_block, int(blocks[-1]))
         self.calls.append((number, lanes, epochs, of_block, syncs))
 
@@ -205,10 +234,10 @@ class Releases:
         if not self.fences:
             return
         self._note_calls()
-        known = syncs.each(len(lanes))
+        known = None if syncs.none else syncs.each(len(lanes))
         for block, some in together(at, lanes, threads):
             flag, epoch = (owner, int(at[some.start])), int(epochs[some.start])
-            self._update(flag, block, lanes[some].tolist(), epoch, known[some])
+            self._update(flag, block, lanes[some].tolist(), epoch, known and known[some])
 
     def update_one(
         self, owner: int, at: int, lane: int, threads: int, epoch: int, syncs: Syncs
@@ -216,39 +245,50 @@ class Releases:
         """Note that one lane updates an element."""
         if self.fences:
             self._note_calls()
-            self._update((owner, at), lane // threads, [lane], epoch, syncs.each(1))
+            known = None if syncs.none else syncs.each(1)
+            self._update((owner, at), lane // threads, [lane], epoch, known)
 
     def _update(
         self, flag: Hashable, block: int, lanes: list[int], epoch: int,
-        syncs: list[tuple[int, Heard]],
+        syncs: list[tuple[int, Heard]] | None,
     ) -> None:  # fmt: skip
-        """Note that lanes of a block update a flag."""
+        """Note that lanes of a block update a flag; syncs : None where no lane has any."""
         times = range(self.time + 1, self.time + len(lanes) + 1)
         self.time += len(lanes)
         known = self.updates.get((flag, block)) or Updates(epoch)
         if known.epoch != epoch:
             known.epoch, known.before, known.released = epoch, known.time, {}
+            known.told.clear()
         if block in self.blocks:
-            fences = [
-                (*self.last.get(lane, _NONE), heard)
-                for lane, (_, heard) in zip(lanes, syncs, strict=True)
-            ]
-            if fences != list(map(known.released.get, lanes)):
-                self.flags.add(flag)
-                for lane, last, time in zip(lanes, fences, times, strict=True):
-                    if known.released.get(lane) != last:
-                        known.released[lane] = last
-                        release = Release(flag, time, lane, *last, epoch)
-                        self.of_block[block].append(release)
-                        self.of_warp[lane // WARP].append(release)
+            if known.fences != self.blocks[block]:
+                known.fences = self.blocks[block]
+                known.told.clear()
+            if syncs is not None or not known.told.issuperset(lanes):
+                self._release(flag, block, known, lanes, times, syncs)
         if flag in self.flags:
             known.time = self.time
-            if any(sync for sync, _ in syncs):
+            if syncs is not None:
                 for lane, (sync, _), time in zip(lanes, syncs, times, strict=True):
                     known.note(lane, time, sync)
             else:
                 known.lanes.update(zip(lanes, times, strict=True))
             self.updates[flag, block] = known
+
+    def _release(
+        self, flag: Hashable, block: int, known: Updates, lanes: list[int], times: range,
+        syncs: list[tuple[int, Heard]] | None,
+    ) -> None:  # fmt: skip
+        """Note which lanes release by an update what they have not released before."""
+        heard = [0] * len(lanes) if syncs is None else [heard for _, heard in syncs]
+        for lane, told, time in zip(lanes, heard, times, strict=True):
+            last = (*self.last.get(lane, _NONE), told)
+            if known.released.get(lane) != last:
+                self.flags.add(flag)
+                known.released[lane] = last
+                release = Release(flag, time, lane, *last, known.epoch)
+                self.of_block[block].note(release)
+                self.of_warp[lane // WARP].note(release)
+        known.told.update(lanes)
 
     def told(
         self, by: np.ndarray, fences: np.ndarray, lanes: np.ndarray, threads: int
@@ -283,6 +323,36 @@ class Releases:
             ordered = [a or b for a, b in zip(ordered, own, strict=True)] if ordered else own
         return ordered
 
+    def orders(
+        self, old: tuple[int, int, int, int], lane: int, epoch: int, threads: int, sync: Heard
+    ) -> bool:
+        """Say of one lane what `order` says of several."""
+        self._note_calls()
+        block = lane // threads
+        for flag, time in self._released(old, block, threads).items():
+            known = self.updates.get((flag, block))
+            if known and (time < known.acquired(epoch) or time < known.heard(lane, sync)):
+                return True
+        return False
+
+    def _kept(self, old: tuple[int, int, int, int], threads: int) -> Kept | None:
+        """Return the releases of which some may be one of an old access; None where none is.
+
+        That is soon said where its thread has made no fence since, and no barrier told others.
+        """
+        by, then, fences, sync = old
+        releases = self.of_block.get(by // threads)
+        if releases is None or releases[-1].epoch > then:
+            return releases
+        releases = self.of_warp.get(by // WARP)  # no barrier since: those of its warp alone
+        alone = releases is None or releases.heard <= sync
+        return None if alone and self.last.get(by, _NONE)[1].number <= fences else releases
+
+    def may_release(self, old: tuple[int, int, int, int], threads: int) -> bool:
+        """Say whether flags may put an old access before what others do now."""
+        self._note_calls()
+        return self._kept(old, threads) is not None
+
     def _released(
         self, old: tuple[int, int, int, int], block: int, threads: int
     ) -> dict[Hashable, int]:
@@ -291,17 +361,18 @@ class Releases:
         What releases it comes later than the last fence before it.
         """
         by, then, fences, sync = old
-        releases = self.of_block.get(by // threads, [])
-        if releases and releases[-1].epoch <= then:  # no barrier since: those of its warp alone
-            releases = self.of_warp.get(by // WARP, [])
-        first = bisect_right(releases, self.times[fences], key=_TIME)
-        if first == len(releases):
+        releases = self._kept(old, threads)
+        if releases is None:
             return {}
+        first = bisect_right(releases, self.times[fences], key=_TIME)
         same = by // threads == block
         fenced = [fence for fence in self.fenced.get(by, ()) if same or not fence.of_block]
         later = next((fence for fence in fenced if fence.number > fences), None)
         found: dict[Hashable, int] = {}
-        for release in releases[first:]:
+        for at in range(first, len(releases)):
+            release = releases[at]
+            if release.flag in found:
+                continue
             fence = release.near if same else release.far
             if by == release.lane:
                 covers = fences < fence.number
@@ -311,7 +382,9 @@ class Releases:
                 covers = sync < heard_of(fence.heard, by)
                 covers |= later is not None and later.sync < heard_of(release.heard, by)
             if covers:
-                found.setdefault(release.flag, release.time)
+                found[release.flag] = release.time
+                if len(found) == len(releases.flags):
+                    break
         return found
 
 

@@ -181,10 +181,15 @@ class Shadow:
             return False
         now = now.of_one()
         kept = {"read": self.readers, "write": self.writers, "atomic": self.updaters}[op]
+        floor, low = self.floor, self.visits.low
         for touched in (self.writers, self.readers, self.updaters):
-            # Reads clash with no reads, nor atomics with atomics.
-            for rows in () if touched is kept and op != "write" else touched.kept():
-                if self._one_races(rows.item(at), lane, now):
+            if touched is kept and op != "write":
+                continue  # reads clash with no reads, nor atomics with atomics
+            for rows in (touched.first, touched.second):
+                known = -1 if rows is None else rows.item(at)
+                if known < floor or known & low == lane:
+                    continue
+                if not self._one_ordered(known, lane, now):
                     return False
         touch = self.visits.touch(lane, now, self.fences)
         if op == "write":
@@ -247,11 +252,39 @@ class Shadow:
         if len(touches) == 1 and now.heard is None:
             races = self._one_races(touches.item(), lane.item(), now.of_one())
             return np.array([True]) if races else None
+        plain = type(now.epoch) is type(now.sync) is int and not self.releases.under_way
+        if plain and now.heard is None and (touches == touches[0]).all():
+            known = now.lane is None or bool((now.lane - lane == now.lane[0] - lane[0]).all())
+            races = self._unordered_by(int(touches[0]), lane, now) if known else None
+            if known:
+                return races if races.any() else None
         races = (touches >= self.floor) & (self.visits.lanes(touches) != lane)
         which = np.flatnonzero(races)
         if len(which):
             races[which] = ~self._ordered(touches[which], lane[which], now.of(which))
         return races if races.any() else None
+
+    def _unordered_by(self, touch: int, lane: np.ndarray, now: Now) -> np.ndarray:
+        """Mark the lanes of an access to one element that nothing puts after a touch of it."""
+        other, visit = touch & self.visits.low, touch >> self.visits.bits
+        _, epoch, sync, fences = self.visits.listed[visit]
+        races = lane != other
+        if epoch < now.epoch:
+            races &= lane // self.threads != other // self.threads
+        if sync < now.sync:
+            races &= lane // WARP != other // WARP
+        if not self.fences or now.lane is None:
+            return races
+        old = other + int(now.lane[0] - lane[0]), epoch, fences, sync
+        if not self.releases.may_release(old, self.threads):
+            return races
+        which = np.flatnonzero(races)
+        lanes = now.lane[which]
+        for block, some in together(np.zeros_like(lanes), lanes, self.threads):
+            asked = block, lanes[some].tolist(), now.epoch, self.threads
+            ordered = self.releases.order(old, *asked, [now.sync] * len(lanes[some]))
+            races[which[some]] = np.logical_not(ordered)
+        return races
 
     def _ordered(self, touches: np.ndarray, lane: np.ndarray, now: Now) -> np.ndarray:
         """Whether a barrier, a `syncwarp` or a release puts each touch of another lane before."""
@@ -285,12 +318,11 @@ class Shadow:
         if not self.fences or now.lane is None:
             return False
         me, old = now.lane, (other + now.lane - lane, epoch, fences, sync)
-        asked = np.array([old[0]]), np.array([fences]), np.array([me])
-        if self.releases.under_way and self.releases.told(*asked, self.threads)[0]:
-            return True
-        asked = me // self.threads, [me], now.epoch, self.threads, [now.sync]
-        ordered = self.releases.order(old, *asked)
-        return ordered if isinstance(ordered, bool) else ordered[0]
+        if self.releases.under_way:
+            asked = np.array([old[0]]), np.array([fences]), np.array([me])
+            if self.releases.told(*asked, self.threads)[0]:
+                return True
+        return self.releases.orders(old, me, now.epoch, self.threads, now.sync)
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
         """Note an access among those that may be concurrent, two of which are kept."""

@@ -44,8 +44,8 @@ class Now(NamedTuple):
 
     def of_one(self) -> Self:
         """Return the moment of a single lane, in plain numbers."""
-        if not any(isinstance(v, np.ndarray) for v in (self.epoch, self.sync, self.lane)):
-            return self
+        if type(self.epoch) is type(self.sync) is int and type(self.lane) is not np.ndarray:
+            return self  # asked often
         epoch, sync, lane = (
             int(v[0]) if isinstance(v, np.ndarray) else v
             for v in (self.epoch, self.sync, self.lane)
@@ -146,17 +146,20 @@ class Waits:
         """Return what the lanes at these places know of their warps."""
         return NO_SYNCS if self.syncs is None else self.now(0, places).syncs
 
-    def now(self, line: int, places: np.ndarray) -> Now:
-        """Return the moment of an access in a line by the lanes at these places."""
+    def now(self, line: int, places: np.ndarray, lane: Any = None) -> Now:
+        """Return the moment of an access in a line by the lanes at these places.
+
+        lane : their numbers in the launch, where there are fences
+        """
         epoch = self.epoch if isinstance(self.epoch, int) else _one(self.epoch)
         if epoch is None:
             epoch = self.epochs(places // self.threads)
         if self.syncs is None:
-            return Now(epoch, 0, line)
+            return Now(epoch, 0, line, None, None, lane)
         sync = _one(self.syncs)
         if sync is None:
             sync = self.syncs.reshape(-1)[places // WARP]
-        return Now(epoch, sync, line, self.heard, None if self.heard is None else places)
+        return Now(epoch, sync, line, self.heard, None if self.heard is None else places, lane)
 
     def sync_warps(self, on: np.ndarray, named: np.ndarray, alike: bool) -> None:
         """Let the lanes `on`, (blocks, warps, 32), wait each for those that it has `named`.

@@ -26,8 +26,9 @@ from gemmlab.simt.threads.statements import Statements
 from gemmlab.simt.threads.text import INT, Body, Number, UnfitError
 
 FIRST = 16  # the turn that asks first
-# Seconds in lock-step for which the rest of a loop pays: of one thread alone; of more, to write and
-# call the function, and, together with earlier loops of the same place, to compile it.
+# Seconds in lock-step, as counts tell them, for which the rest of a loop pays: of one thread alone;
+# of more, to write and call the function, and, together with earlier loops of the same place, to
+# compile it.
 ALONE, CALLED, TOGETHER = 0.02, 0.01, 2.0
 MOST = 512  # turns of a loop in the loop, where those of many threads are counted by warps
 LARGEST = 1 << 22  # elements of an array whose touches are kept one by one for this

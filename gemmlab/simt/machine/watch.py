@@ -1,0 +1,153 @@
+"""One turn of a loop is watched: which elements it touches, and whether it changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.memory.batch import MemoryBatch
+from gemmlab.simt.numbers.lanes import Mask, both
+from gemmlab.simt.numbers.values import NUMBER
+
+
+class Touched(NamedTuple):
+    """Elements of an array that a turn touches, and what they held; awaited : others may set it."""
+
+    array: Array
+    where: tuple[np.ndarray, ...]
+    values: np.ndarray
+    awaited: bool
+
+    @property
+    def changed(self) -> bool:
+        """Whether one of the elements holds another value now."""
+        if len(self.values) == 1:  # asked often: whoever goes on may end any wait
+            now = self.array.buffer.item(*[int(part[0]) for part in self.where])
+            return now != self.values.item() and now == now
+        return self.array.buffer[self.where].tobytes() != self.values.tobytes()
+
+    def same(self, other: Touched) -> bool:
+        """Say whether `other` is a touch of the same elements."""
+        return self.array.buffer is other.array.buffer and all(
+            np.array_equal(*pair) for pair in zip(self.where, other.where, strict=True)
+        )
+
+
+class Watch:
+    """One turn of a loop: the lanes in it, their variables before it, and what it touches."""
+
+    def __init__(self, m: MemoryBatch, variables: Mapping[str, Any]) -> None:
+        self.m, self.mask = m, m.masks[-1]
+        self.before = kept(variables)
+        self.waits = waits(m)
+        self.touched: list[Touched] = []
+        for watchers in (m.report.watchers, m.memory.watchers):
+            watchers.append(self.see)
+
+    def see(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
+        """Keep what the elements of an access hold before it is made."""
+        if m is not self.m:
+            return
+        elements, places = m.lanes.of(at, mask)
+        where = (elements,)
+        if array.space == "shared":
+            where = places // m.lanes.threads, elements
+        awaited = op != "store" and array.shadow is not None
+        self.touched.append(Touched(array, where, array.buffer[where], awaited))
+
+    def end(self) -> None:
+        """Stop seeing accesses: the turn is over."""
+        for watchers in (self.m.report.watchers, self.m.memory.watchers):
+            watchers.remove(self.see)
+
+    def idle(self) -> bool:
+        """Say whether the turn waited for others, and left memory as it was."""
+        awaits = any(touched.awaited for touched in self.touched)
+        if not awaits or self.waits != waits(self.m) or not _same(self.mask, self.m.masks[-1]):
+            return False
+        return not any(touched.changed for touched in self.touched)
+
+    def repeats(self, variables: Mapping[str, Any]) -> bool:
+        """Say whether the turn has left the variables as they were, too."""
+        return self.before.keys() == variables.keys() and unchanged(
+            self.before, variables, self.before, self.mask
+        )
+
+    def frozen(self, variables: Mapping[str, Any]) -> bool:
+        """Say whether the turn has left all as it was, and nobody else can change what it saw."""
+        return (
+            not any(touched.awaited or touched.changed for touched in self.touched)
+            and self.waits == waits(self.m)
+            and _same(self.mask, self.m.masks[-1])
+            and self.repeats(variables)
+        )
+
+    def looks_again(self, earlier: Watch | None) -> bool:
+        """Say whether the turn touched what an `earlier` one did, all of it open to others."""
+        if earlier is None or len(earlier.touched) != len(self.touched):
+            return False
+        pairs = zip(self.touched, earlier.touched, strict=True)
+        return all(now.awaited and now.same(before) for now, before in pairs)
+
+
+def waits(m: MemoryBatch) -> tuple:
+    """Return the counts of the barriers that lanes have passed, to be compared."""
+    syncs = m.waits.syncs
+    return np.asarray(m.waits.epoch).tobytes(), None if syncs is None else syncs.tobytes()
+
+
+def kept(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return variables that can be compared later."""
+    return {name: _kept(value) for name, value in variables.items()}
+
+
+def unchanged(
+    before: Mapping[str, Any], now: Mapping[str, Any], names: Collection[str], mask: Mask
+) -> bool:
+    """Say whether variables hold in the lanes of `mask` what was kept of them."""
+    return all(_unchanged(before[name], now[name], mask) for name in names)
+
+
+def _kept(value: Any) -> Any:
+    """Return a value that can be compared later; of a local array, also what it holds now."""
+    if isinstance(value, tuple):
+        return tuple(_kept(v) for v in value)
+    if getattr(value, "space", "") == "local":
+        return _Local(value, [a.buffer.copy() for a in _arrays(value)])
+    return value
+
+
+class _Local(NamedTuple):
+    """A local array, or several of which lanes choose one, and what they hold."""
+
+    value: Any
+    held: list[np.ndarray]
+
+
+def _arrays(value: Any) -> tuple[Array, ...]:
+    return (value,) if isinstance(value, Array) else value.options
+
+
+def _unchanged(known: Any, value: Any, mask: Mask) -> bool:
+    """Say whether a variable of the lanes of `mask` holds what was kept of it."""
+    if known is value:
+        return True
+    if isinstance(known, _Local):
+        held = [a.buffer for a in _arrays(value)] if value is known.value else []
+        return len(held) == len(known.held) and all(
+            a.tobytes() == b.tobytes() for a, b in zip(held, known.held, strict=True)
+        )
+    if isinstance(known, tuple) and isinstance(value, tuple) and len(known) == len(value):
+        return all(_unchanged(*pair, mask) for pair in zip(known, value, strict=True))
+    numbers = all(isinstance(v, NUMBER) for v in (known, value))
+    if not numbers or known.dtype != value.dtype:
+        return False
+    differs = np.not_equal(known, value) & (np.equal(known, known) | np.equal(value, value))
+    return both(mask, differs) is False
+
+
+def _same(a: Mask, b: Mask) -> bool:
+    return a is b or (isinstance(a, np.ndarray) and np.array_equal(a, b))

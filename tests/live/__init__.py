@@ -1,0 +1,1 @@
+"""Programs for `python -m benchmarks.live` that need what the tests have."""

@@ -1,0 +1,77 @@
+"""What exercises say of answers: their solutions, what is left to write, and what never ends.
+
+    python -m tests.live.answers OUT [NAME ...]
+
+NAME is an exercise, such as 04.1; all of them where none is given. Of a verdict the diagnosis is
+kept: how many turns or seconds an answer was given differs from machine to machine.
+"""
+
+import builtins
+import linecache
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks.live.told import Results
+from gemmlab import exercises
+from gemmlab.course.judging import source
+from tests.course.answers import JUDGED, for_ever
+
+ENDLESS = {
+    "while": "while True: pass",
+    "count": "n = 0\n    while n >= 0:\n        n += 1",
+    "list": "[0 for _ in iter(int, 1)]",
+    "generator": "sum(1 for _ in iter(int, 1))",
+    "calls": "g = lambda: 0\n    while g() == 0: g()",
+    "kept": "while True:\n        try:\n            while True: pass\n        except BaseException: pass",
+}
+
+
+def endless(answer: Callable, name: str) -> Callable:
+    """Return an answer with the parameters of the right one, that never ends."""
+    code = answer.__code__
+    given = ", ".join(code.co_varnames[: code.co_argcount])
+    text = f"def {answer.__name__}({given}):\n    {ENDLESS[name]}\n"
+    file = f"<endless {answer.__name__} {name}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict = {}
+    exec(compile(text, file, "exec"), scope)
+    return scope[answer.__name__]
+
+
+def solved(answer: Callable) -> Callable:
+    """Return the solution as a cell that a reader has run."""
+    text = source.solution(answer)
+    file = f"<solution {answer.__module__} {answer.__name__}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope = dict(answer.__globals__)
+    exec(compile(text, file, "exec"), scope)
+    return scope[answer.__name__]
+
+
+def judged(name: str, answers: list[Callable]) -> str:
+    """Return the diagnosis of answers, and print how long it took."""
+    began = time.perf_counter()
+    verdict = exercises.get(name).check(*answers)
+    print(f"{name}: {verdict.diagnosis}, {time.perf_counter() - began:.1f} s", flush=True)
+    return verdict.diagnosis
+
+
+def main() -> None:
+    """Judge all of them and write what was said."""
+    out, chosen = Results(), sys.argv[2:] or exercises.names()
+    builtins.input = None  # nobody answers
+    for name in chosen:
+        answers = exercises.get(name).task.answers
+        out.note(f"{name} solved", lambda: judged(name, [solved(a) for a in answers]))  # noqa: B023
+    for kind, name in JUDGED.items():
+        if name in chosen:
+            answers = exercises.get(name).task.answers
+            for how in ENDLESS:
+                out.note(f"{kind} {how}", lambda: judged(name, [endless(a, how) for a in answers]))  # noqa: B023
+    out.note("for ever", lambda: judged("01.2", [for_ever, for_ever, for_ever]))
+    out.write(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()
