@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KNOWN = r"https://(?:github|gitlab|bitbucket)\.(?:com|org)/[\w.-]+/[\w.-]+"
 BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"
 PLACEHOLDER = "ADDRESS-OF-THE-REPOSITORY"  # stands in pages for the address
+SIGNS = {"Colab": "fas fa-infinity", "Binder": "fas fa-rocket"}  # the theme's own are for a list
 TOLD = {
     "Colab": "Run this chapter on a machine of Google; a first cell installs gemmlab: see Install",
     "Binder": "Run this chapter on a machine of mybinder.org, which takes minutes to start",
@@ -66,7 +67,7 @@ def spread_launches(context: dict[str, Any], chapter: bool) -> None:
         if chapter:
             made = {button["text"]: button for button in group["buttons"]}
             buttons[:0] = [
-                made[name] | {"tooltip": tooltip, "label": name.lower()}
+                made[name] | {"tooltip": tooltip, "icon": SIGNS[name], "label": name.lower()}
                 for name, tooltip in TOLD.items()
                 if name in made
             ]
