@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.browser.conftest import ALL_RAN, SITE
+from tests.browser.lab_server import ROOT
 
 pytestmark = pytest.mark.browser
 
-CHAPTERS = tuple(
-    os.environ.get(
-        "LIVE_CHAPTERS", "00_start_here,03_threads_warps_blocks,07_warps_and_fragments"
-    ).split(",")
-)
+CHAPTERS = os.environ.get(
+    "LIVE_CHAPTERS", "00_start_here,03_threads_warps_blocks,07_warps_and_fragments"
+).split(",")
+if CHAPTERS == ["all"]:
+    CHAPTERS = sorted(file.stem for file in (ROOT / "notebooks").glob("*.ipynb"))
 START = 300_000  # ms until Python has begun in the page
 OUTPUTS = """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
     .filter(cell => cell.type === 'code').flatMap(cell => cell.outputs.toJSON())"""
@@ -112,3 +113,52 @@ def test_a_slider_runs_a_kernel_in_the_page_and_work_is_found_again(live):
     page.reload()
     page.get_by_text("Python (Pyodide)").wait_for(timeout=START)
     page.wait_for_function(ALL_RAN, timeout=60_000)  # the numbers of the cells are those of before
+
+
+WRITE = """([old, written]) => {
+    const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
+    const cell = cells.find(one => one.sharedModel.getSource().includes(old));
+    cell.sharedModel.setSource(written);
+}"""
+SAID = """written => {
+    const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
+    const cell = cells.find(one => one.sharedModel.getSource() === written);
+    return cell ? JSON.stringify(cell.outputs.toJSON()) : '';
+}"""
+TAKE = """async path => {
+    const { content } = await window.jupyterapp.serviceManager.contents.get(path);
+    return JSON.stringify(content);
+}"""
+PUT = """async ([path, text]) => {
+    const { contents } = window.jupyterapp.serviceManager;
+    const content = JSON.parse(text);
+    await contents.save(path, { type: 'notebook', format: 'json', path, content });
+}"""
+SOLVED = """def gemm(alpha, A, B, beta, C):
+    return alpha * (A @ B) + beta * C
+
+
+q1.check(gemm)"""
+GUESSED = """work = guess("01.work", unit="times the work")
+work(8)"""
+
+
+def test_a_guess_and_a_passed_exercise_are_found_again_and_go_out_and_in_as_a_file(live):
+    page = live("01_what_is_gemm")
+    page.evaluate(WRITE, ["q1.check(gemm)", SOLVED])
+    page.evaluate(WRITE, ['guess("01.work"', GUESSED])
+    run_all(page)
+    said = [page.evaluate(SAID, written) for written in (SOLVED, GUESSED)]
+    assert "passed" in said[0].lower()
+    assert "8" in said[1]
+    page.keyboard.press("Control+s")
+    page.wait_for_timeout(2_000)
+    page.reload()
+    page.get_by_text("Python (Pyodide)").wait_for(timeout=START)
+    page.wait_for_function(ALL_RAN, timeout=60_000)
+    assert [page.evaluate(SAID, written) for written in (SOLVED, GUESSED)] == said
+    # What *Download* gives, and what is put in beside it under another name.
+    taken = page.evaluate(TAKE, "01_what_is_gemm.ipynb")
+    assert "alpha * (A @ B) + beta * C" in taken
+    page.evaluate(PUT, ["mine.ipynb", taken])
+    assert page.evaluate(TAKE, "mine.ipynb") == taken

@@ -6,6 +6,7 @@ import zipfile
 
 import pytest
 
+import run
 from book import live
 
 
@@ -59,3 +60,22 @@ def test_each_pure_package_is_pinned_by_a_hash():
     lines = live.PURE.read_text("utf-8").splitlines()[1:]
     assert all("==" in line for line in lines[::2])
     assert all("--hash=sha256:" in line for line in lines[1::2])
+
+
+def test_tests_in_a_browser_say_in_one_line_what_is_missing(monkeypatch, tmp_path):
+    calls, lacking = [], run.SetupError
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
+    monkeypatch.setattr(run, "set_up", calls.append)
+    monkeypatch.setenv("LIVE_CHAPTERS", "00_start_here")
+    monkeypatch.setattr(run.shutil, "which", lambda name: None)
+    with pytest.raises(lacking, match=r"^no Chromium or Chrome is on the PATH"):
+        run.test(["--browser"])
+    monkeypatch.setattr(run.shutil, "which", lambda name: name)
+    with pytest.raises(lacking, match=r"^there is no live site; `python3 run.py book` makes it"):
+        run.test(["--browser"])
+    lite = tmp_path / "book" / "_build" / "html" / "lite"
+    lite.mkdir(parents=True)
+    (lite / "index.html").touch()
+    assert run.test(["-x", "--browser"]) == 0
+    assert calls == ["browser", ("-m", "pytest", "tests/browser", "-x")]
