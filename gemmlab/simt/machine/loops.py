@@ -353,7 +353,7 @@ class Loops:
         if self.masks[-1] is False:
             return False
         if loop.turns >= loop.look:
-            self._look(loop, sys._getframe(1).f_locals)
+            self._look(loop, dict(sys._getframe(1).f_locals))  # of a view since Python 3.13
         self.masks.append(self.masks[-1])
         return True
 
