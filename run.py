@@ -31,7 +31,11 @@ OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 # verb -> (lock file of what it needs, whether it compiles kernels for GPUs, one line of help)
 VERBS = {
     "lab": ("lab", True, "open the course in JupyterLab"),
-    "test": ("test", True, "run unit tests, doctests and every notebook; --quick: a part, in 90 s"),
+    "test": (
+        "test",
+        True,
+        "run all tests; --quick: a part, in 90 s; --browser: those in a browser",
+    ),
     "book": ("book", False, "build the site; --pdf: as one PDF; --slides 06: a chapter's slides"),
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
@@ -399,10 +403,23 @@ def quick_files() -> "list[str]":
 
 def test(extra: "list[str]") -> int:
     """What pyproject.toml names, or the paths given, in parallel; `-n0` is one process."""
+    if "--browser" in extra:
+        return browsed([word for word in extra if word != "--browser"])
     if "--quick" in extra:
         given = [word for word in extra if word != "--quick"]
         extra = [*quick_files(), "-m", "not measuring", *given]  # paths would ask for all marks
     return call("-m", "pytest", f"--numprocesses={workers()}", *extra)
+
+
+def browsed(extra: "list[str]") -> int:
+    """Test the lab, the site and every chapter in its page, in a browser that is installed."""
+    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))):
+        raise SetupError("no Chromium or Chrome is on the PATH; Debian: sudo apt install chromium")
+    if not (ROOT / "book" / "_build" / "html" / "lite" / "index.html").is_file():
+        raise SetupError("there is no live site; `python3 run.py book` makes it, or says why not")
+    set_up("browser")
+    os.environ.setdefault("LIVE_CHAPTERS", "all")
+    return call("-m", "pytest", "tests/browser", *extra)
 
 
 def book(extra: "list[str]") -> int:
@@ -467,14 +484,7 @@ def main(argv: "list[str]") -> int:
         set_up(lock)
         if compiles:
             set_up_cuda()
-        own = {
-            "lab": lab,
-            "test": test,
-            "book": book,
-            "lint": lint,
-            "record": record,
-            "validate": validate,
-        }
+        own = {one.__name__: one for one in (lab, test, book, lint, record, validate)}
         if verb in own:
             return own[verb](argv[1:])
         whole, log = quietly([str(venv_python()), "-c", "import gemmlab.doctor"])

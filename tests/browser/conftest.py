@@ -53,18 +53,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table of `test_speed`: milliseconds from a key to its picture."""
-    rows = [
-        value
-        for report in terminalreporter.getreports("passed")
-        for key, value in getattr(report, "user_properties", ())
-        if key == "from key to picture" and report.when == "call"
-    ]
+    """The tables of `test_speed`, milliseconds from a key to its picture, and of `test_live`."""
+    rows = _told(terminalreporter, "from key to picture")
     if rows:
         terminalreporter.write_line(f"{'from key to picture':<24}{'median':>8}{'worst':>8} ms")
     for name, times in rows:
         told = f"{name:<24}{statistics.median(times):8.0f}{max(times):8.0f}"
         terminalreporter.write_line(f"{told}    of {len(times)} keys")
+    chapters = _told(terminalreporter, "in the page")
+    if chapters:
+        terminalreporter.write_line("| chapter | cells run | seconds | slowest cell [s] | MB |")
+        terminalreporter.write_line("| --- | --: | --: | --: | --: |")
+    for name, cells, seconds, slowest, held in chapters:
+        whole = "–" if held is None else f"{held:.0f}"
+        terminalreporter.write_line(
+            f"| {name} | {cells} | {seconds:.0f} | {slowest:.0f} | {whole} |"
+        )
+
+
+def _told(terminalreporter: pytest.TerminalReporter, wanted: str) -> list:
+    """What tests that have passed tell under a name."""
+    return [
+        value
+        for report in terminalreporter.getreports("passed")
+        for key, value in getattr(report, "user_properties", ())
+        if key == wanted and report.when == "call"
+    ]
 
 
 @pytest.fixture(scope="session")

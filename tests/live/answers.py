@@ -6,6 +6,8 @@ NAME is an exercise, such as 04.1; all of them where none is given. Of a verdict
 kept: how many turns or seconds an answer was given differs from machine to machine.
 """
 
+# ruff: noqa: B023 (`note` calls what it is given at once)
+
 import builtins
 import linecache
 import sys
@@ -23,8 +25,10 @@ ENDLESS = {
     "list": "[0 for _ in iter(int, 1)]",
     "generator": "sum(1 for _ in iter(int, 1))",
     "calls": "g = lambda: 0\n    while g() == 0: g()",
-    "kept": "while True:\n        try:\n            while True: pass\n        except BaseException: pass",
+    "kept": "while True:\n        try: x = 0\n        except BaseException: pass",
 }
+IN_KERNEL = {"while": "while True: pass", "for": "for e in range(1 << 40): pass"}
+OF_KERNELS = "03.2", "04.2", "07.3"  # answers that return a kernel
 
 
 def endless(answer: Callable, name: str) -> Callable:
@@ -49,6 +53,19 @@ def solved(answer: Callable) -> Callable:
     return scope[answer.__name__]
 
 
+def endless_kernel(answer: Callable, loop: str) -> Callable:
+    """Return the solution with a loop without end at the beginning of the kernel that it makes."""
+    lines = source.solution(answer).splitlines(keepends=True)
+    at = max(i for i, line in enumerate(lines) if line.lstrip().startswith("def "))
+    depth = len(lines[at]) - len(lines[at].lstrip()) + 4
+    lines.insert(at + 1, f"{' ' * depth}{IN_KERNEL[loop]}\n")
+    file = f"<endless kernel {answer.__module__} {loop}>"
+    linecache.cache[file] = (len("".join(lines)), None, lines, file)
+    scope = dict(answer.__globals__)
+    exec(compile("".join(lines), file, "exec"), scope)
+    return scope[answer.__name__]
+
+
 def judged(name: str, answers: list[Callable]) -> str:
     """Return the diagnosis of answers, and print how long it took."""
     began = time.perf_counter()
@@ -63,12 +80,16 @@ def main() -> None:
     builtins.input = None  # nobody answers
     for name in chosen:
         answers = exercises.get(name).task.answers
-        out.note(f"{name} solved", lambda: judged(name, [solved(a) for a in answers]))  # noqa: B023
+        out.note(f"{name} solved", lambda: judged(name, [solved(a) for a in answers]))
     for kind, name in JUDGED.items():
         if name in chosen:
             answers = exercises.get(name).task.answers
             for how in ENDLESS:
-                out.note(f"{kind} {how}", lambda: judged(name, [endless(a, how) for a in answers]))  # noqa: B023
+                out.note(f"{kind} {how}", lambda: judged(name, [endless(a, how) for a in answers]))
+    for name in OF_KERNELS:
+        for loop in IN_KERNEL if name in chosen else ():
+            (answer,) = exercises.get(name).task.answers
+            out.note(f"{name} kernel {loop}", lambda: judged(name, [endless_kernel(answer, loop)]))
     out.note("for ever", lambda: judged("01.2", [for_ever, for_ever, for_ever]))
     out.write(sys.argv[1])
 

@@ -128,7 +128,8 @@ def _computed(text: str, given: tuple[np.ndarray, np.ndarray]) -> tuple:
         "    if t < x_.size:\n",
         "        x, y = x_[t], y_[t]\n",
         f"        v = {text}\n",
-        "        whole[t] = int64(v)\n" if "/ (" not in text else "        whole[t] = 0\n",
+        # An integer of a float that does not fit is undefined in C, and differs among machines.
+        "        whole[t] = int64(v) if abs(v) < 9000000000000000000 else 0\n",
         "        wide[t] = uint32(whole[t])\n",
         "        real[t] = v\n",
     )

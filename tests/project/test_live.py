@@ -7,6 +7,7 @@ import zipfile
 
 import pytest
 
+import run
 from book import film, live, pack
 from tests.support.paths import ROOT
 
@@ -97,3 +98,22 @@ def test_each_explorer_of_a_chapter_can_be_made_anew_in_a_page():
                 if "Fragments" not in last and not made:  # which answers without Python
                     left.append((path.name, last))
     assert left == []
+
+
+def test_tests_in_a_browser_say_in_one_line_what_is_missing(monkeypatch, tmp_path):
+    calls, lacking = [], run.SetupError
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
+    monkeypatch.setattr(run, "set_up", calls.append)
+    monkeypatch.setenv("LIVE_CHAPTERS", "00_start_here")
+    monkeypatch.setattr(run.shutil, "which", lambda name: None)
+    with pytest.raises(lacking, match=r"^no Chromium or Chrome is on the PATH"):
+        run.test(["--browser"])
+    monkeypatch.setattr(run.shutil, "which", lambda name: name)
+    with pytest.raises(lacking, match=r"^there is no live site; `python3 run.py book` makes it"):
+        run.test(["--browser"])
+    lite = tmp_path / "book" / "_build" / "html" / "lite"
+    lite.mkdir(parents=True)
+    (lite / "index.html").touch()
+    assert run.test(["-x", "--browser"]) == 0
+    assert calls == ["browser", ("-m", "pytest", "tests/browser", "-x")]

@@ -15,6 +15,15 @@ from typing import Any
 
 from gemmlab.here.detection import THREADS
 
+# What is advised where neither is there.
+INSTEAD = (
+    "run it where Python has threads"
+    if THREADS
+    else (
+        "open this page in Chromium or Chrome since version 137, or run the course on your machine"
+    )
+)
+
 
 class Turn:
     """A permission to go on, in the page of a browser: `threading.Semaphore(0)`."""

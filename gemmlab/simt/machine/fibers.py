@@ -232,9 +232,8 @@ class Fibers:
         try:
             thread.start()
         except RuntimeError:
-            what, instead = "a thread that waits for others", "run it where Python has threads"
-            calls = fiber.machine.calls
-            raise unsupported(calls.source, calls.line, what, instead) from None
+            what, calls = "a thread that waits for others", fiber.machine.calls
+            raise unsupported(calls.source, calls.line, what, carriers.INSTEAD) from None
         self.threads.append(thread)
 
     # The order of the fibers

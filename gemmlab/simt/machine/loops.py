@@ -254,7 +254,7 @@ class Loops:
             state = State(self.tally.calls.source, self.masks[-1], kept(sys._getframe(1).f_locals))
             loop.states = [*loop.states[-1:], state]
         if loop.turns >= loop.look:
-            self._look(loop, sys._getframe(1).f_locals)
+            self._look(loop, dict(sys._getframe(1).f_locals))  # of a view since Python 3.13
         self.masks.append(self.masks[-1])
         return True
 
