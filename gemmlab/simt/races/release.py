@@ -195,6 +195,10 @@ class Releases:
         self.updates: dict[tuple, Updates] = {}  # of a flag and a block
         self.under_way: dict[int, Told] = {}
 
+    def __reduce__(self) -> tuple:
+        """A copy in another process knows of nothing: the launch is over there."""
+        return Releases, ()
+
     def count(self) -> int:
         """Count a fence, or threads that tell others what they have done; its number."""
         self.fences += 1

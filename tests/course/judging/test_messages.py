@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gemmlab import exercises
+from gemmlab import cuda, exercises, simulate
 from gemmlab.course.judging import apart, copy_of_process, guard, messages
 from gemmlab.course.judging.integrity import Other, plain
 
@@ -66,6 +66,20 @@ def test_of_ast_only_nodes_are_read(name):
     payload = b"\x80\x04\x8c\x03ast" + b"\x8c" + bytes([len(name)]) + name.encode() + b"\x93."
     with pytest.raises(messages.UnreadableError, match="which is no data"):
         messages.read(payload)
+
+
+def raises_a_flag(x, flag):
+    x[cuda.grid(1)] = 1
+    cuda.threadfence()
+    cuda.atomic.add(flag, 0, 1)
+
+
+def test_a_report_of_a_launch_with_fences_comes_back():
+    report = simulate(raises_a_flag, 2, 32, np.zeros(64, np.int32), np.zeros(1, np.int32))
+    assert report.releases.fences == 1
+    _, found = messages.read(messages.written("", report)[8:])
+    assert found.counters == report.counters
+    assert found.releases.fences == 0  # the launch is over
 
 
 @pytest.mark.parametrize(
