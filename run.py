@@ -31,11 +31,7 @@ OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 # verb -> (lock file of what it needs, whether it compiles kernels for GPUs, one line of help)
 VERBS = {
     "lab": ("lab", True, "open the course in JupyterLab"),
-    "test": (
-        "test",
-        True,
-        "run all tests; --quick: a part, in 90 s; --browser: those in a browser",
-    ),
+    "test": ("test", True, "run all tests; --quick: in 90 s; --browser: those in a browser"),
     "book": ("book", False, "build the site; --pdf: as one PDF; --slides 06: a chapter's slides"),
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
