@@ -75,34 +75,6 @@ def test_validate_is_handed_to_the_checks_against_hardware(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked", "last", "sets"),
-    [
-        (["--pdf"], ("book.printed", "{site}", "{site}/../gemmlab.pdf"), ["book", "pdf"]),
-        (["--slides", "06", "07"], ("book.slides", "{site}", "06", "07"), ["book"]),
-    ],
-)
-def test_paper_and_slides_are_made_of_the_built_pages(monkeypatch, asked, last, sets):
-    calls, installed = [], []
-    monkeypatch.setattr(run, "set_up", installed.append)
-    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
-    assert run.main(["book", *asked]) == 0
-    assert installed == sets
-    site = ROOT / "book" / "_build" / "html"
-    assert [command[1] for command in calls] == ["book.live", "sphinx", "book.live", last[0]]
-    given = [os.path.normpath(part.format(site=site)) for part in last]
-    assert calls[-1] == ("-m", *given)
-    assert importlib.util.find_spec(last[0])
-
-
-def test_nothing_is_printed_of_pages_that_were_not_built(monkeypatch):
-    calls = []
-    monkeypatch.setattr(run, "set_up", lambda _: None)
-    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 2)
-    assert run.main(["book", "--pdf"]) == 2
-    assert "book.printed" not in [command[1] for command in calls]
-
-
-@pytest.mark.parametrize(
     ("tests", "checks", "status"), [(0, 0, 0), (1, 0, 1), (0, 3, 3), (1, 3, 3)]
 )
 def test_all_of_validate_begins_with_the_tests_of_its_programs(monkeypatch, tests, checks, status):
