@@ -125,7 +125,8 @@ SAID = """written => {
     return cell ? JSON.stringify(cell.outputs.toJSON()) : '';
 }"""
 TAKE = """async path => {
-    const { content } = await window.jupyterapp.serviceManager.contents.get(path);
+    const { contents } = window.jupyterapp.serviceManager;
+    const { content } = await contents.get(path, { content: true });
     return JSON.stringify(content);
 }"""
 PUT = """async ([path, text]) => {
