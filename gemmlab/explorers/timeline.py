@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ from gemmlab.explorers.shared.controls import NAMES, Number, dropdown
 from gemmlab.explorers.shared.preparing import Preparer
 from gemmlab.kernels import Kernel
 from gemmlab.measure import records
+from gemmlab.measure.backends import stopping
 from gemmlab.measure.measurement import Measurement
 from gemmlab.model.transactions import WARP
 from gemmlab.plots import number, si
@@ -51,6 +52,7 @@ SCHEDULER, SM = "of one scheduler", "of the whole SM"
 DEAREST = 3  # lines of the source that are named
 LINES = "12em"  # as high as the caption is, with room for one line more
 WIDTH = 64  # characters of such a line
+IN_PAGE = 9.0  # seconds of the processor
 REASONS = {member: look.name for look in (*EMPTY, READY) for member in look.members}
 
 
@@ -112,6 +114,20 @@ def simulated(name: str, left_out: str) -> Steps:
     names = [] if left_out == "all" else [n for n in Effects().names if n != left_out]
     chosen = rung(name)
     return steps(chosen.runs, chosen.kernel.default.block[2], Effects.only(*names))
+
+
+def in_time(simulate: Callable[[str, str], Steps], name: str, left_out: str) -> Steps:
+    """Simulate; in the page of a browser no longer than a reader waits: TimeoutError, as advice.
+
+    A page has no Numba: what is not recorded takes minutes there, and the page answers to nothing.
+    """
+    if stopping.THREADS:
+        return simulate(name, left_out)
+    try:
+        with stopping.limited(IN_PAGE, "the simulation"):
+            return simulate(name, left_out)
+    except TimeoutError as late:
+        raise TimeoutError(f"{late}; on your own machine, with Numba, it takes a second") from None
 
 
 class Timeline(Preparer):
@@ -181,8 +197,8 @@ class Timeline(Preparer):
     def prepare(self, wanted: tuple[str, str]) -> Prepared:
         """Simulate a rung, with all effects and without one."""
         name, left_out = wanted
-        chosen = rung(name)
-        return Prepared(chosen, chosen.recorded, simulated(name, left_out), simulated(name, ""))
+        chosen, whole = rung(name), simulated(name, "")
+        return Prepared(chosen, chosen.recorded, in_time(simulated, name, left_out), whole)
 
     def choose(self, wanted: tuple[str, str]) -> None:
         with self.together():

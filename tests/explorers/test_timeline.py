@@ -2,6 +2,7 @@
 
 import re
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -264,3 +265,21 @@ def test_every_rung_is_shown(kernel):
 def test_values_that_it_refuses(arguments, error, match):
     with pytest.raises(error, match=match):
         Timeline(**arguments)
+
+
+def test_in_a_page_a_simulation_that_takes_long_is_stopped_with_advice(monkeypatch):
+    def late(name, left_out):
+        raise timeline.stopping.OutOfTime
+
+    @contextmanager
+    def limited(seconds, what):
+        try:
+            yield
+        except timeline.stopping.OutOfTime:
+            raise TimeoutError(f"{what} was stopped after {seconds:g} s") from None
+
+    monkeypatch.setattr(timeline.stopping, "THREADS", False)
+    monkeypatch.setattr(timeline.stopping, "limited", limited)
+    with pytest.raises(TimeoutError, match=r"stopped after 9 s; on your own machine, with Numba"):
+        timeline.in_time(late, "tiled", "stalls")
+    assert timeline.in_time(lambda *given: given, "tiled", "stalls") == ("tiled", "stalls")

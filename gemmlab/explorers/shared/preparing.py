@@ -70,7 +70,8 @@ class Preparer(Explorer):
                 self._end()
                 self._drawn = wanted
                 return super().refresh()
-            self._say_so(wanted)
+            if self.job:  # where no thread can be started it has ended already, and said why
+                self._say_so(wanted)
             return False
 
     def _begin(self, wanted: Hashable) -> bool:
