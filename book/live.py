@@ -36,19 +36,21 @@ PURE = ROOT / "book" / "pyodide.txt"  # packages of Python alone, with the hashe
 BUILDERS = ROOT / "requirements" / "live.txt"  # JupyterLite, which builds the site
 SECONDS = 20  # for the first byte of an answer
 
-PYODIDE = "314.0.3"
-# Source: the package `pyodide` of npm, version `PYODIDE`.
+# Compiled packages are of a version whose wheels a package of PyPI brings along; the runtime is a
+# newer one of the same ABI: in 314.0.3 calls that are put aside may overwrite each other's memory.
+PYODIDE, PACKAGES = "314.0.7", "314.0.3"
+# Source: the package `pyodide` of npm, version `PYODIDE`; of the lock file, version `PACKAGES`.
 RUNTIME = {
-    "pyodide.mjs": "5cfc46f5dcbaf2a16f26e2363f441873eb424762609cc03db00d6a2ace4d00e5",
-    "pyodide.asm.mjs": "1a9775427ef6e8abaa7db88ece0515422d1886915ae5c9093776410c865dfd8d",
-    "pyodide.asm.wasm": "e7f8fac36f8bf11085309cbc5c829b3ec3057c18bf1d73b05a6741612d63cdbf",
-    "python_stdlib.zip": "444c770dfd75a32097fc0a7d5c1413fd3140601f49c3a1f2e9af0376fcd124b4",
+    "pyodide.mjs": "6f1d60f7bf529beb300f0f47983c921d3982363640ba20af0e38efdddbc66109",
+    "pyodide.asm.mjs": "f7cdc8ece80678ceb712f8e65ebe6d3a83203a180c399865f49612a051693635",
+    "pyodide.asm.wasm": "cc36e3cab04fdfc9a63ff13eb52eae2b911bf46c025cc7b281f394bd3de1d5e6",
+    "python_stdlib.zip": "fa1957e5777068fc4f7437f96d860ae2fbe9c19732ba06c84e004ec16dd7dd7a",
     "pyodide-lock.json": "c963d22858f6bcb8f41586a2142f03905ab370c88ea22a86a2736e95fac2a8f3",
 }
 LOCK = "pyodide-lock.json"
 COMPILED = "numpy", "matplotlib", "micropip"  # and what they depend on, as the lock file says
-DISTRIBUTION = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE}/full/"
-NPM = f"pyodide/-/pyodide-{PYODIDE}.tgz"  # at a registry of npm: the runtime
+DISTRIBUTION = "https://cdn.jsdelivr.net/pyodide/v{}/full/"
+NPM = "pyodide/-/pyodide-{}.tgz"  # at a registry of npm: the runtime
 # A package of PyPI that brings Pyodide's own wheels of NumPy and matplotlib along.
 BUNDLE, INSIDE = "open-webui==0.12.4", "open_webui/frontend/pyodide/"
 
@@ -96,11 +98,17 @@ def distributed(name: str) -> bytes | None:
     if UNREACHED:
         return None
     try:
-        with urllib.request.urlopen(DISTRIBUTION + name, timeout=SECONDS) as answer:
+        url = DISTRIBUTION.format(version_of(name)) + name
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             return answer.read()
     except OSError as error:
         UNREACHED.append(error)
         return None
+
+
+def version_of(name: str) -> str:
+    """Return the version of Pyodide that a file is taken from."""
+    return PYODIDE if name in RUNTIME and name != LOCK else PACKAGES
 
 
 def from_npm(package: str, names: Iterable[str]) -> dict[str, bytes]:
@@ -140,7 +148,10 @@ def runtime(folder: Path) -> dict:
     if wrong:
         found = {name: distributed(name) for name in wrong}
         if None in found.values():
-            found = from_npm(NPM, RUNTIME)
+            found = {}
+            for version in {version_of(name) for name in wrong}:
+                mine = [name for name in wrong if version_of(name) == version]
+                found |= from_npm(NPM.format(version), mine)
         for name in wrong:
             _keep(folder / name, found[name], RUNTIME[name])
     return json.loads((folder / LOCK).read_text("utf-8"))["packages"]
@@ -349,7 +360,7 @@ def add_page(lite: Path, pyodide: Path) -> None:
 def packed(wheels: list[Path], pyodide: Path) -> Path:
     """Return the pack of wheels; it is made unless one of the same files is kept."""
     makers = [ROOT / "book" / name for name in ("pack.py", "packing.py", "pack.mjs")]
-    read = b"".join(file.read_bytes() for file in [*makers, *wheels])
+    read = PYODIDE.encode() + b"".join(file.read_bytes() for file in [*makers, *wheels])
     kept = KEPT / "packs" / f"{sha256(read)}.bin"
     if not kept.is_file():
         work = KEPT / "pack"
