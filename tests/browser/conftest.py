@@ -20,6 +20,7 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
     None,
 )
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]  # which is too small in a container
 RUN_ALL = 240_000  # ms that the cells of one notebook may take in all
 # Every code cell has its number again, or one has failed. Cells lose their numbers when they are
 # queued. The notebook is asked, and not the page: a collapsed cell shows no number.
@@ -114,10 +115,9 @@ def context() -> Iterator:
         pytest.skip("no Chromium is installed: neither chromium nor google-chrome is on the PATH")
     sync_playwright = pytest.importorskip("playwright.sync_api").sync_playwright
     with sync_playwright() as playwright:
-        # A container's /dev/shm is too small for a browser.
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-dev-shm-usage"],
+            args=ARGUMENTS,
             ignore_default_args=["--hide-scrollbars"],  # most learners have them, 15 pixels wide
         )
         yield browser.new_context(viewport={"width": 1400, "height": 1000})

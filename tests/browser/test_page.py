@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.browser.conftest import SITE, Quiet
+from tests.browser.conftest import ARGUMENTS, CHROMIUM, SITE, Quiet
 
 pytestmark = pytest.mark.browser
 
@@ -184,13 +184,16 @@ def read(path: str) -> bytes:
     return gzip.compress(data, 6) if path.endswith(PACKED) else data
 
 
-def test_the_first_live_picture_over_a_slow_line(context, site, record_property):
+def test_the_first_live_picture_over_a_slow_line(context, site, record_property, tmp_path):
     """Its seconds are told and judge nothing; that it tells how far it is, and its bytes, do."""
     if not (SITE / "lite" / "page" / "gemmlab.bin").is_file():
         pytest.skip("no explorer comes alive: python3 run.py book says what is missing")
     for path in [*SITE.glob("lite/static/pyodide/*"), *SITE.glob("lite/page/*.*")]:
         read(str(path))  # packed before anybody asks
-    own = context.browser.new_context(viewport={"width": 1366, "height": 768})
+    # A profile on the disk, as a reader's: one in memory keeps no large file.
+    own = context.browser.browser_type.launch_persistent_context(
+        tmp_path, executable_path=CHROMIUM, args=ARGUMENTS, viewport={"width": 1366, "height": 768}
+    )
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Slow, directory=SITE)
     ) as server:
