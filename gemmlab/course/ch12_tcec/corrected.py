@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Finding
+from gemmlab.course.judging import FAILING, Finding, drawing
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.launches import Launch
@@ -43,7 +43,7 @@ class Corrected:
 
 def judge(answer: Any, asked: Corrected) -> Finding:
     """The smallest case in which the kernel is wrong: hazards, then values; then what it costs."""
-    long = int(np.random.default_rng().choice(LONG))
+    long = int(drawing.generator().choice(LONG))
     cases = (*CASES, (long, "positive"))
     drawn = [operands(k, values, None if k == long else k) for k, values in cases]
     launches = [
