@@ -20,8 +20,8 @@ from gemmlab.simt import cuda
 from gemmlab.simt.numbers.types import TYPES
 
 PYTHON = (
-    *("cmath", "collections", "dataclasses", "fractions", "functools", "itertools", "math"),
-    *("numbers", "operator", "statistics", "typing"),
+    *("cmath", "collections", "fractions", "functools", "itertools", "math", "numbers"),
+    *("operator", "typing"),
 )
 COURSE = (  # of `gemmlab`
     *("Device", "Gemm", "Gemms", "Tiling", "cuda", "device", "instructions", "kernels", "model"),
@@ -99,11 +99,15 @@ def _known(found: ModuleType) -> bool:
 
 # --------------------------------------------------------------------------------- in functions
 
-# Members of NumPy that lead to files, and to the machine below.
+# Members that lead to files, to other modules and to what is below Python.
 FILES = frozenset(
     [
-        *("DataSource", "ctypeslib", "distutils", "f2py", "fromfile", "genfromtxt", "load"),
-        *("loadtxt", "memmap", "save", "savetxt", "savez", "savez_compressed", "testing", "tofile"),
+        *("DataSource", "fromfile", "genfromtxt", "load", "loadtxt", "memmap", "save", "savetxt"),
+        *("savez", "savez_compressed", "tofile"),
+        *("char", "ctypeslib", "distutils", "f2py", "fft", "lib", "ma", "matlib", "polynomial"),
+        *("random", "rec", "strings", "testing", "version"),
+        *("abc", "builtins", "ctypes", "gc", "importlib", "inspect", "io", "modules", "os", "sys"),
+        *("attrgetter", "methodcaller", "mro", "subprocess"),
     ]
 )
 CALLS = frozenset(

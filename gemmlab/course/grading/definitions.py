@@ -106,6 +106,7 @@ class Definitions:
             linecache.cache[cell.file] = (len(cell.source), None, lines, cell.file)
         for statement in self.kept:
             self._reaching(statement)
+        for statement in self.kept:
             self._bind(statement)
         if self.missing:
             self._compute()

@@ -101,12 +101,14 @@ class Grader:
 
     seed : of the class; only : the exercises, all if there are none; kept : where outcomes are kept
     compiled : where Numba keeps the loop that predicts times, for all notebooks
+    start : what Python is given to start a process that judges
     """
 
     seed: str
     only: tuple[str, ...] = ()
     kept: Path | None = None
     compiled: Path | None = None
+    start: tuple[str, ...] = ("-m", "gemmlab.course.grading.worker")
     running: set[subprocess.Popen] = field(default_factory=set, compare=False)
     stopped: threading.Event = field(default_factory=threading.Event, compare=False)
 
@@ -182,7 +184,7 @@ class Grader:
         """What a process says of a job; it says "end" at last, if it comes to its end."""
         with tempfile.TemporaryDirectory(prefix="gemmlab-") as home:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-s", "-B", "-m", "gemmlab.course.grading.worker"],
+                [sys.executable, "-P", "-s", "-B", *self.start],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -108,7 +108,8 @@ class RubricError(ValueError):
 class Rubric:
     """What is given for what.
 
-    points : of an exercise, if `exercises` has no other; shares : of each stage in these
+    points : of an exercise, if `exercises` has no other; shares : of each stage in these, those of
+        the file that comes along where a file has none
     attempts : which of several counts, "best" or "last"; late : the part of the points that is left
     due : until when an answer is not late; None where only its name says so
     """
@@ -157,6 +158,8 @@ def _rubric(given: Mapping[str, Any]) -> Rubric:
 
     _known(exercises, names(), "exercises.")
     shares = {stage: _number(f"stages.{stage}", stages.get(stage, 0)) for stage in STAGES}
+    if "stages" not in given:
+        shares = dict(read().shares)
     if not any(shares.values()):
         raise RubricError(f"[stages] has no share; give one of {', '.join(STAGES)} more than 0")
     attempts, late = given.get("attempts", "best"), _number("late", given.get("late", 1.0))
