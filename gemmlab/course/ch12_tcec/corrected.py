@@ -95,7 +95,7 @@ def _hazard(report: Report, case: str) -> Finding | None:
 
 def operands(k: int, values: str, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
     """A (16, k) and B (k, 8) in float32, uniform."""
-    rng = np.random.default_rng(seed)
+    rng = drawing.generator() if seed is None else np.random.default_rng(seed)
     low = 0.0 if values == "positive" else -1.0
     a, b = rng.uniform(low, 1, (M, k)), rng.uniform(low, 1, (k, N))
     return a.astype(np.float32), b.astype(np.float32)
