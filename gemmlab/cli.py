@@ -298,7 +298,7 @@ def _listings(arguments: argparse.Namespace) -> int:
 def _grade(arguments: argparse.Namespace) -> int:
     from gemmlab import grading
 
-    return grading.command(arguments)
+    return grading.verb(arguments)
 
 
 def _check(arguments: argparse.Namespace) -> int:

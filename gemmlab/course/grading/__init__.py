@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gemmlab.course.grading.table import Row
 
 
-def command(options: Namespace) -> int:
+def verb(options: Namespace) -> int:
     """Do what ``gemmlab grade`` was asked for; the exit status."""
     from gemmlab.course.grading.command import run
 

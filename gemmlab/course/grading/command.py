@@ -85,7 +85,7 @@ class Work:
 
     def _say_left_out(self, found: Sequence[Found], names: Sequence[str]) -> None:
         others = {name for one in found for name in one.asked} - {*names}
-        if others:
+        if others and not self.only:
             self.say(
                 f"Left out, since less than half of the notebooks have them: "
                 f"{', '.join(sorted(others))}; --only names what counts."
