@@ -26,7 +26,7 @@ from typing import Any
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course import exercise_modules
 from gemmlab.course.grading.judged import ERROR, NOT_JUDGED, Judged
-from gemmlab.course.grading.walls import CACHE, Walls
+from gemmlab.course.grading.walls import CACHE, HOME, Walls
 from gemmlab.course.judging.copy_of_process import end_started
 from gemmlab.here import files
 
@@ -42,6 +42,8 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",  # sets in the same order each time
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
+    "TMPDIR": HOME,
+    "NUMBA_CACHE_DIR": str(CACHE),
     "OMP_NUM_THREADS": "1",  # a process with threads gets no namespace
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -189,7 +191,7 @@ class Grader:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=home,
-                env={**ENVIRONMENT, "HOME": home, "NUMBA_CACHE_DIR": str(CACHE)},
+                env={**ENVIRONMENT, "HOME": home},
                 start_new_session=True,
             )
             self.running.add(process)

@@ -240,7 +240,7 @@ RUN = {
         ("raises", "never-ends", "senseless"),
     ),
     "it fills the disk": no(
-        _OS + "def build(T):\n    with open('/tmp/full', 'wb') as f:\n"
+        _OS + "def build(T):\n    with open('/own/full', 'wb') as f:\n"
         "        while True:\n            f.write(bytes(1 << 22))",
         "raises",
     ),
