@@ -28,6 +28,8 @@ from gemmlab.course.grading.submission import Check, Statement, Submission
 from gemmlab.course.judging import guard
 from gemmlab.course.judging.apart import apart
 from gemmlab.device import device
+from gemmlab.instructions import layout
+from gemmlab.instructions.fragments import Layout
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.simt.numbers.types import NumberType
@@ -78,7 +80,7 @@ BITS = 64  # of a whole number in arithmetic that is done here
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 FUNCTIONS = (
     *(math.ceil, math.floor, math.sqrt, math.log, math.log2, math.log10, math.exp, math.gcd),
-    *(int, float, complex, bool, abs, min, max, range, Gemm, Tiling, Tiling.square, device),
+    *(int, float, complex, bool, abs, min, max, range, Gemm, Tiling, Tiling.square, device, layout),
 )
 DECORATORS = (cuda.jit, allowed.plain, functools.cache, functools.lru_cache)
 
@@ -300,9 +302,33 @@ class Definitions:
             return _computed(node.op, self._value(node.left), self._value(node.right))
         if isinstance(node, ast.Lambda):
             return self._lambda(node)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self._each(node)
         if isinstance(node, ast.Call):
             return self._call(node)
         raise _MoreError
+
+    def _each(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+        """The values of a comprehension over few things, with one name and no condition."""
+        (over, *further) = node.generators
+        if further or over.ifs or over.is_async or not isinstance(over.target, ast.Name):
+            raise _MoreError
+        items, name = self._value(over.iter), over.target.id
+        if name.startswith("__"):
+            raise ForbiddenError(f"it binds {name}")
+        if not isinstance(items, (str, tuple, list, range)) or len(items) > BITS:
+            raise _MoreError
+        before = self.space.get(name, PENDING)
+        found = []
+        try:
+            for item in items:
+                self.space[name] = item
+                found.append(self._value(node.elt))
+        finally:
+            del self.space[name]
+            if before is not PENDING:
+                self.space[name] = before
+        return found
 
     def _lambda(self, node: ast.Lambda) -> FunctionType:
         at = self.submission.statements
@@ -314,6 +340,8 @@ class Definitions:
         of = self._value(node.value)
         if of is Tiling and node.attr == "square":
             return Tiling.square
+        if isinstance(of, Layout) and node.attr in ("element", "holds"):
+            return getattr(of, node.attr)
         if not isinstance(of, ModuleType):
             raise _MoreError
         return allowed.member(of, node.attr)

@@ -27,22 +27,21 @@ CONFIG = '''\
 
 from functools import partial
 
-from nbgrader.preprocessors import CheckCellMetadata, LimitOutput, SaveAutoGrades
+from nbgrader import preprocessors as pp
 
 from gemmlab.course.grading import nbgrader
 
 c = get_config()
 c.CourseDirectory.course_id = {course!r}
-c.ClearSolutions.code_stub = {{"python": "..."}}
 judge = partial(nbgrader.judge, seed={seed!r}, rubric_file={rubric!r})
-c.Autograde.autograde_preprocessors = [judge, LimitOutput, SaveAutoGrades, CheckCellMetadata]
-c.GenerateAssignment.preprocessors = {release}
+c.Autograde.autograde_preprocessors = [
+    judge, pp.LimitOutput, pp.SaveAutoGrades, pp.AssignLatePenalties, pp.CheckCellMetadata
+]
+c.GenerateAssignment.preprocessors = [  # without ClearSolutions, which would empty the skeletons
+    pp.IncludeHeaderFooter, pp.LockCells, pp.ClearOutput, pp.CheckCellMetadata, pp.ComputeChecksums,
+    pp.SaveCells, pp.CheckCellMetadata,
+]
 '''
-# nbgrader's own, without ClearSolutions: it would put one line in the place of a skeleton.
-RELEASE = (
-    *("IncludeHeaderFooter", "LockCells", "ClearOutput", "CheckCellMetadata", "ComputeChecksums"),
-    *("SaveCells", "CheckCellMetadata"),
-)
 END = "-points"  # the name of the locked cell of ex1 is ex1-points
 
 
@@ -117,15 +116,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = source(json.loads(path.read_text("utf-8")), options.chapter, rubric.read(options.rubric))
     target = options.course / "source" / f"ch{options.chapter}" / path.name
     files.put(target, json.dumps(made, indent=1).encode())
-    release = ", ".join(RELEASE)
     config = CONFIG.format(
         course=options.course.resolve().name,
         seed=options.seed,
         rubric=options.rubric and str(options.rubric.resolve()),
-        release=f"[{release}]",
-    ).replace(
-        "import CheckCellMetadata, LimitOutput, SaveAutoGrades",
-        f"import {', '.join(sorted({*RELEASE, 'LimitOutput', 'SaveAutoGrades'}))}",
     )
     files.put(options.course / "nbgrader_config.py", config.encode())
     print(f"Written: {target}, {options.course / 'nbgrader_config.py'}")
