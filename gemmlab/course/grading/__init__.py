@@ -3,6 +3,7 @@
     submission   a notebook as data: statements, and those that an answer needs
     allowed      the names that an answer may use, and those that reach out of it
     definitions  an answer's functions, made without running a line of them
+    computed     the data that they refer to, computed in a copy
     walls        what the process that judges a notebook may reach, and how much it takes
     judged       the outcome of one exercise, and how it is found
     worker       the process that judges one notebook

@@ -8,6 +8,7 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from gemmlab.compiled.sass.compiling import lacking
@@ -59,14 +60,17 @@ class Work:
             self._announce(grader)
             every = self._found(grader)
         judged = table.exercises_of(every, names, list(exercise_modules()))
+        if not judged:
+            faults = "; ".join(dict.fromkeys(one.fault for one in every if one.fault))
+            raise ValueError(f"no notebook has an exercise; --only names them. {faults}".strip())
         self._say_left_out(every, judged)
         return table.rows(self.handed, every, judged, given)
 
     def _found(self, grader: Grader) -> list[Found]:
         """What is found in each notebook, as they come."""
-        contents = [_content(one.path) for one in self.handed]
+        notebooks = [partial(_content, one.path) for one in self.handed]
         found: dict[int, Found] = {}
-        for at, one in grader.every(contents, self.workers or processors()):
+        for at, one in grader.every(notebooks, self.workers or processors()):
             found[at] = one
             self.done += 1
             self.say(f"{self.done} of {len(self.handed)}: {self.handed[at].path.name}")

@@ -14,7 +14,7 @@ import functools
 import linecache
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, ModuleType
@@ -24,9 +24,8 @@ import numpy as np
 
 from gemmlab.course.grading import allowed
 from gemmlab.course.grading.allowed import ForbiddenError
+from gemmlab.course.grading.computed import NoDataError, computed
 from gemmlab.course.grading.submission import Check, Statement, Submission
-from gemmlab.course.judging import guard
-from gemmlab.course.judging.apart import apart
 from gemmlab.device import device
 from gemmlab.instructions import layout
 from gemmlab.instructions.fragments import Layout
@@ -34,10 +33,6 @@ from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.simt.numbers.types import NumberType
 from gemmlab.tiling import Tiling
-
-SECONDS = 5.0  # of the processor, to compute what an answer's functions refer to
-DATA = 1 << 20  # elements and characters of it
-DEPTH = 8  # of lists in lists
 
 
 class RefusedError(Exception):
@@ -367,24 +362,10 @@ class Definitions:
 
     def _compute(self) -> None:
         """Compute in a copy of this process what is missing, and take its data."""
-        names = sorted(self.missing)
-        for item in apart(partial(_run, self.kept, self.space, names), SECONDS):
-            if guard.ended(item):
-                where = self.missing[names[0]].place
-                raise RefusedError("not-computed", f"{where} or above it: {item.what}")
-            if type(item) is str:
-                raise RefusedError("not-computed", item[:300])
-            self._take(item)
-
-    def _take(self, item: Any) -> None:
-        """Bind a name to data that came back; nothing else that a stranger sends is taken."""
         try:
-            name, value = item
-            if type(name) is not str or name not in self.missing:
-                raise TypeError
-            self.space[name] = _data(value, [DATA], DEPTH)
-        except (TypeError, ValueError):
-            raise RefusedError("not-computed", "what came back is no data") from None
+            self.space |= computed(self.kept, self.space, self.missing)
+        except NoDataError as error:
+            raise RefusedError("not-computed", str(error)) from None
 
 
 def _bare(argument: ast.arg) -> ast.arg:
@@ -421,53 +402,3 @@ def _computed(sign: ast.operator | ast.unaryop, *values: Any) -> Any:
         return OPERATORS[type(sign)](*values)
     except Exception as error:
         raise _MoreError from error
-
-
-def _run(kept: list[Statement], bound: dict[str, Any], names: list[str]) -> Iterator[Any]:
-    """Run the statements, in a copy of the process that judges; (name, data) of each of `names`."""
-    space: dict[str, Any] = {"__name__": "submission"}
-    for statement in kept:
-        node = statement.node
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            space |= {name: bound[name] for name in statement.binds if name in bound}
-            continue
-        try:
-            code = compile(ast.Module([node], []), statement.cell.file, "exec", dont_inherit=True)
-            exec(code, space)
-        except BaseException as error:
-            yield f"{statement.place}: {type(error).__name__}: {str(error)[:200]}"
-            return
-    for name in names:
-        left = [DATA]
-        try:
-            value = _data(space[name], left, DEPTH)
-        except KeyError:
-            yield f"{name} has no value where the check stands"
-            return
-        except TypeError as error:
-            yield f"{name} is {error}; hand over a function that is defined with def"
-            return
-        yield name, value
-
-
-def _data(value: Any, left: list[int], depth: int) -> Any:
-    """A copy of what is data; TypeError, with what it is in words, for anything else."""
-    kind = type(value)
-    size = getattr(value, "size", None) if kind is np.ndarray else None
-    size = len(value) if kind in (str, bytes, list, tuple, dict, set, frozenset) else size or 1
-    left[0] -= size
-    if left[0] < 0 or depth < 0:
-        raise TypeError(f"larger than {DATA:,} elements, or deeper than 8 lists")
-    if kind in (type(None), bool, float, complex, str, bytes, range):
-        return value
-    if kind is int and value.bit_length() <= 1 << 14:
-        return value
-    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
-        return value
-    if kind is np.ndarray and value.dtype.kind in "biufc":
-        return value.copy()
-    if kind in (list, tuple, set, frozenset):
-        return kind(_data(part, left, depth - 1) for part in value)
-    if kind is dict:
-        return {_data(k, left, depth - 1): _data(v, left, depth - 1) for k, v in value.items()}
-    raise TypeError(f"a {kind.__name__[:40]}, which is no data")

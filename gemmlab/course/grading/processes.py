@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -125,11 +125,13 @@ class Grader:
             environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(self.compiled)}
             subprocess.run([sys.executable, "-P", "-s", "-B", "-c", _PREDICT], env=environment)
 
-    def every(self, contents: Sequence[bytes], workers: int) -> Iterator[tuple[int, Found]]:
+    def every(
+        self, notebooks: Sequence[Callable[[], bytes]], workers: int
+    ) -> Iterator[tuple[int, Found]]:
         """The place of each notebook and what was found in it, in the order in which they end."""
         pool = ThreadPoolExecutor(workers)
         try:
-            waiting = {pool.submit(self.one, content): i for i, content in enumerate(contents)}
+            waiting = {pool.submit(self._read, read): i for i, read in enumerate(notebooks)}
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         finally:
@@ -137,6 +139,9 @@ class Grader:
             for process in list(self.running):
                 _kill(process)
             pool.shutdown(cancel_futures=True)
+
+    def _read(self, read: Callable[[], bytes]) -> Found:
+        return self.one(read())
 
     def one(self, content: bytes) -> Found:
         """What is found in one notebook, or was when it was judged before."""

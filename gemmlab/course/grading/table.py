@@ -153,6 +153,8 @@ def mistakes(table: Sequence[Row]) -> Mistakes:
 
 
 NO_MISTAKE = (PASSED, "not-attempted", "missing", "unreadable", "no-python", "not-judged")
+# Of these a teacher speaks with one student, not with the class.
+NO_LESSON = ("borrowed", "judge-ended", "reaches-out", "tampers")
 
 
 def next_week(table: Sequence[Row], most: int = 5) -> list[tuple[int, str, str]]:
@@ -161,7 +163,7 @@ def next_week(table: Sequence[Row], most: int = 5) -> list[tuple[int, str, str]]
         (count, exercise, diagnosis)
         for exercise, of in mistakes(table).items()
         for diagnosis, count in of.items()
-        if diagnosis not in NO_MISTAKE
+        if diagnosis not in NO_MISTAKE + NO_LESSON
     ]
     return sorted(found, key=lambda one: (-one[0], one[1:]))[:most]
 

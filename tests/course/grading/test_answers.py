@@ -5,13 +5,13 @@ import pytest
 from gemmlab import exercises
 from gemmlab.course.grading import submission
 from gemmlab.course.grading.judged import judged
-from tests.course.answers import JUDGED
 from tests.course.grading.notebooks import notebook, solution
 
 # What some solutions take from their module, and a student from Python.
 TAKEN = "import math\nfrom math import ceil\nfrom gemmlab.model.layers import linear"
+EVERYBODY = ("01.2", "03.2", "04.3", "07.2")  # in everybody's command
 NAMES = [
-    pytest.param(name, marks=[] if name in JUDGED.values() else [pytest.mark.measuring])
+    pytest.param(name, marks=[] if name in EVERYBODY else [pytest.mark.measuring])
     for name in exercises.names()
 ]
 

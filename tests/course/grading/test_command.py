@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_makes_the_status_1(graded, capsys):
 
 def test_an_interrupt_is_one_line_that_says_how_far_it_came(graded, capsys, monkeypatch, tmp_path):
     def every(self, contents, workers):
-        yield 0, self.one(contents[0])
+        yield 0, self.one(contents[0]())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Grader, "every", every)
@@ -73,6 +73,12 @@ def test_an_interrupt_is_one_line_that_says_how_far_it_came(graded, capsys, monk
         f"{tmp_path / 'g.kept'}"
     )
     assert not (tmp_path / "g.csv").exists()
+
+
+def test_a_class_without_an_exercise_is_an_error(tmp_path, graded, capsys):
+    write(tmp_path / "none", "eve", b"broken")
+    assert cli.main(["grade", str(tmp_path / "none")]) == 1
+    assert "no notebook has an exercise; --only names them. no notebook" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,7 @@ def test_ended_processes_are_not_waited_for(monkeypatch):
             self.stopped.wait(30)
             return Found()
 
-    several = Slow("seed").every([b"a", b"b", b"c"], 1)
+    several = Slow("seed").every([bytes, bytes, bytes], 1)
     monkeypatch.setattr(processes, "as_completed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         next(several)

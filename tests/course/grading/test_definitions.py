@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gemmlab.course.grading.computed import MOST, NoDataError, taken
 from gemmlab.course.grading.definitions import Definitions, RefusedError
 from gemmlab.course.grading.submission import read
 from gemmlab.simt import cuda
@@ -110,13 +111,21 @@ def test_what_cannot_be_made_says_why(codes, diagnosis, words):
     assert caught.value.diagnosis == diagnosis
 
 
-@pytest.mark.parametrize("item", ["f", ("f",), ("g", 1), ("T", print), ("T", [object()]), None, 3])
+@pytest.mark.parametrize("item", ["T", ("T",), ("g", 1), ("T", print), ("T", [object()]), None, 3])
 def test_what_comes_back_is_data_for_the_names_that_were_asked_for(item):
-    defined = made("T = [i for i in 'x' if i]", "def f():\n    return T", "q.check(f)")
-    defined.missing["T"] = defined.kept[0]
-    with pytest.raises(RefusedError, match="no data"):
-        defined._take(item)
-    assert "g" not in defined.space
+    with pytest.raises(NoDataError, match="no data"):
+        taken(item, ["T"])
+    assert taken(("T", [1]), ["T"]) == {"T": [1]}
+
+
+def test_data_has_a_largest_size():
+    with pytest.raises(NoDataError, match="no data"):
+        taken(("T", "x" * (MOST + 1)), ["T"])
+    deep = 1
+    for _ in range(20):
+        deep = [deep]
+    with pytest.raises(NoDataError, match="no data"):
+        taken(("T", deep), ["T"])
 
 
 def test_arithmetic_that_is_done_here_is_small():

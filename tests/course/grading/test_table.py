@@ -88,6 +88,7 @@ def test_the_exercises_of_a_class_are_those_of_the_chapters_that_half_of_it_has(
 def test_what_to_teach_next_week():
     got = rows(*CLASS)
     assert table.next_week(got) == [(1, "01.1", "transposed")]
+    assert table.next_week(rows((ANNA, found(judged("01.1", "reaches-out"))))) == []
     text = table.told(got)
     assert "01.1: 1 of 2 transposed" in text
     assert "01.2  2 passed" in text
