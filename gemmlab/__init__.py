@@ -34,6 +34,8 @@ instructions, numerics
     Tensor-Core and memory instructions for kernels, and what they compute, to the bit
 records, plots, explorers, exercises, guess, changed_lines
     recorded measurements, and what the chapters draw, let you move, ask of you, and compare
+grading
+    points and reasons for the notebooks of a class; ``gemmlab grade`` on a terminal
 
 ``import gemmlab`` needs NumPy alone; Numba, CUDA, matplotlib and widgets load when they are used.
 """
@@ -60,6 +62,7 @@ _LAZY = {
     "detect": "here.detection",
     "exercises": "course.exercises",
     "explorers": "explorers",
+    "grading": "course.grading",
     "guess": "course.guesses",
     "guesses": "course.guesses",
     "instructions": "instructions",

@@ -1,4 +1,4 @@
-"""The command ``gemmlab``: doctor, lab, simulate, record, check, book."""
+"""The command ``gemmlab``: doctor, lab, simulate, grade, record, check, book."""
 
 import argparse
 import contextlib
@@ -14,7 +14,6 @@ import gemmlab
 from gemmlab import doctor
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import known
-from gemmlab.device import RECORDED, device, name_of
 from gemmlab.measure import recording, records
 from gemmlab.programs import following
 from gemmlab.programs import running as programs
@@ -59,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         add = verbs.add_parser(verb, help=line, add_help=False)
         add.set_defaults(do=_run_py)
     _add_simulate(verbs)
+    _add_grade(verbs)
     _add_record(verbs)
     add = verbs.add_parser("check", help="validate files of recorded measurements")
     add.add_argument("files", nargs="*", type=Path, help="default: all that come with gemmlab")
@@ -96,6 +96,52 @@ def _add_simulate(verbs: Any) -> None:
     add.add_argument("script", metavar="SCRIPT", help="what `python SCRIPT` would run")
     add.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="all that follow")
     add.set_defaults(do=_simulate)
+
+
+def _add_grade(verbs: Any) -> None:
+    add = verbs.add_parser(
+        "grade",
+        help="grade a class's notebooks: points and reasons for each exercise; status 1 if one "
+        "cannot be read",
+    )
+    add.add_argument(
+        "submissions",
+        metavar="SUBMISSION",
+        nargs="+",
+        type=Path,
+        help="a notebook, or a folder that has one for each student",
+    )
+    add.add_argument("--csv", type=Path, metavar="FILE", help="write the table, too")
+    add.add_argument(
+        "--format",
+        choices=("plain", "canvas", "moodle"),
+        default="plain",
+        help="of that file: all rows, or the sums that Canvas or Moodle import",
+    )
+    add.add_argument(
+        "--html",
+        type=Path,
+        metavar="FOLDER",
+        help="write pages with plots of the class, and one for each student",
+    )
+    add.add_argument("--title", default="Grades", help="of the pages and of the sums")
+    add.add_argument(
+        "--seed",
+        default="gemmlab",
+        metavar="TEXT",
+        help="decides what checks draw: the same for the whole class, and nobody else's business",
+    )
+    add.add_argument(
+        "--only",
+        type=_words,
+        default=(),
+        metavar="NAMES",
+        help="exercises or chapters, with commas: 04.1,05 (default: the chapters that half of the "
+        "class has)",
+    )
+    add.add_argument("--rubric", type=Path, metavar="FILE", help="points by stages, in TOML")
+    add.add_argument("--workers", type=count, help="processes at once (default: the processors)")
+    add.set_defaults(do=_grade)
 
 
 def _add_record(verbs: Any) -> None:
@@ -150,6 +196,10 @@ def _stop(text: str) -> programs.Stop:
 
 def _counts(text: str) -> tuple[int, ...]:
     return tuple(count(number.strip()) for number in text.split(","))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _fail(message: str) -> int:
@@ -250,15 +300,17 @@ def _listings(arguments: argparse.Namespace) -> int:
 
     if lacking():
         return _fail(f"--listings compiles the kernels: {lacking()}")
-    capability = device(RECORDED).compute_capability
     root = arguments.out or records.ROOT
     chosen = [k for k in recording.parse_kernels(arguments.kernels) if k in recorded.RUNGS]
-    for kernel in chosen:
-        path = recorded.path_of(kernel, name_of(capability), root)
-        made = rung_listings.listings(kernel, capability)
-        recorded.write(path, kernel, made, recorded.tools())
-        print(f"{path}: {'; '.join(dict.fromkeys(tiling for _, tiling, *_ in made))}")
+    for line in rung_listings.keep(chosen, root):
+        print(line)
     return 0
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    from gemmlab import grading
+
+    return grading.verb(arguments)
 
 
 def _check(arguments: argparse.Namespace) -> int:

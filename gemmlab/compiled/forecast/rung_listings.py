@@ -1,8 +1,9 @@
 """The listings of the course's own kernels: recorded ones, and what the compiler makes of them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.sass.compiling import listing, with_lines
 from gemmlab.compiled.sass.execution.asynchronous import standing_for
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.device import Device, name_of
+from gemmlab.device import RECORDED, Device, name_of
 from gemmlab.formats import number_format
 from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.kernels.kernel import Kernel, Launched
@@ -108,3 +109,13 @@ def arguments(kernel: Kernel, problem: Gemm, tiling: Tiling) -> tuple:
         *kernel.scratch(problem, tiling, *shared),
     )
     return tuple(standing_for(x) if isinstance(x, TensorMap) else x for x in given)
+
+
+def keep(kernels: Sequence[Kernel], root: Path) -> Iterator[str]:
+    """Compile kernels for the GPU with recorded times, and keep their listings; a line each."""
+    capability = load_device(RECORDED).compute_capability
+    for kernel in kernels:
+        path = recorded.path_of(kernel, name_of(capability), root)
+        made = listings(kernel, capability)
+        recorded.write(path, kernel, made, recorded.tools())
+        yield f"{path}: {'; '.join(dict.fromkeys(tiling for _, tiling, *_ in made))}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, guard, matrices
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, guard, matrices
 from gemmlab.course.judging.integrity import Unreadable
 from gemmlab.course.judging.matrices import Case, Run, case
 from gemmlab.course.judging.source import short
@@ -76,7 +76,7 @@ def judge(answer: Any) -> Finding:
 
 def _far() -> list[Case]:
     """Cases drawn anew, with one size that is far larger than in all others: it costs little."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     far = (int(x) for x in rng.integers(300, 600, 3))
     shapes = zip((next(far), 2, 3), (3, next(far), 2), (2, 3, next(far)), strict=True)
     return [

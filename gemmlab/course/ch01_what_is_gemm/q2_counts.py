@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 
 SIZES = (
     (1, 1, 1),
@@ -67,9 +67,7 @@ INTENSITY_INSTEAD = {
 
 
 def _drawn_anew() -> tuple[int, int, int]:
-    m, n, k = (
-        int(x) for x in np.random.default_rng().choice(np.arange(3, 99_999), 3, replace=False)
-    )
+    m, n, k = (int(x) for x in drawing.generator().choice(np.arange(3, 99_999), 3, replace=False))
     return m, n, k
 
 

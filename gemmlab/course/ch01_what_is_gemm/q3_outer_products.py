@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, drawing, guard, matrices
 from gemmlab.course.judging.source import short
 
 # (m, n, k), smallest first.
@@ -85,7 +85,7 @@ def loads(m: int, n: int, k: int) -> int:
 
 def judge(answer: Any) -> Finding:
     """Check values and loads on every case, and on four drawn anew: no size may be special."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     m, n, k = (int(x) for x in rng.integers(3, 12, 3))
     far = int(rng.integers(300, 600))
     anew = (m, n, k), (far, 2, 3), (2, far, 3), (3, 2, far)

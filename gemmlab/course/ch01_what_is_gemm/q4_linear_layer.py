@@ -8,9 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 from gemmlab.device import Device, device
 from gemmlab.formats import number_format
 from gemmlab.model.layers import linear
@@ -103,7 +101,7 @@ INSTEAD = {
 
 def _drawn_anew() -> list[tuple[int, int, Device]]:
     """Two layers whose batch is not on the edge of the next whole number."""
-    rng, found = np.random.default_rng(), []
+    rng, found = drawing.generator(), []
     while len(found) < 2:
         case = (*(int(x) for x in rng.integers(512, 8192, 2)), device(str(rng.choice(DEVICES))))
         exact = bound(*case)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, timed
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.device import RECORDED, device
@@ -67,7 +67,7 @@ def judge(answer: Any) -> Finding:
 
 def _drawn_anew() -> list[tuple[int, int, int]]:
     """Sizes beyond those of all cases: in both directions, then in one alone."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     rows, width, long, high, narrow = (
         int(rng.integers(least, 3 * least // 2)) for least in (150, 150, 40_000, 20_000, 2)
     )

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 from gemmlab.device import Device, device
 
 Moved = Mapping[str, float]
@@ -95,7 +93,7 @@ INSTEAD = {
 
 def _drawn_anew() -> list[Case]:
     """Two launches with any resource in the lead."""
-    rng, found = np.random.default_rng(), []
+    rng, found = drawing.generator(), []
     for name in ("v100", "h200"):
         target = device(name)
         flops = float(rng.uniform(0.2, 1)) * 1e-3 * target.peak_of("float16")

@@ -13,6 +13,7 @@ from gemmlab.course.judging import (
     Diagnosis,
     Finding,
     Task,
+    drawing,
     kernels_on_trial,
     matrices,
     timed,
@@ -92,7 +93,7 @@ def judge(answer: Any) -> Finding:
 
 def _drawn_anew() -> list[tuple[int, int, int, int]]:
     """Sizes beyond those of all cases: most of them, then each in turn."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     batch, outputs, inputs, wide = (
         int(rng.integers(least, 5 * least // 4)) for least in (33, 2000, 500, 130)
     )

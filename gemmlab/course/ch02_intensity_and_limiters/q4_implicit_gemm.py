@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 from gemmlab.formats import number_format
 
 SIZE = number_format("float16").bytes
@@ -84,7 +82,7 @@ UNROLLED_INSTEAD = {
 
 def _drawn_anew() -> list[tuple[int, ...]]:
     """A layer of usual sizes, then one for each parameter that has it larger than any case."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     images, channels, side, filters = (int(x) for x in rng.integers(3, 60, 4))
     drawn = [(images, channels, side + 7, filters, int(rng.choice((3, 5, 7))))]
     for place, least in enumerate((5_000, 3_000, 700, 2_000, 11)):

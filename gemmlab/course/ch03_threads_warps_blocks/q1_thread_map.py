@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard, matrices, timed
+from gemmlab.course.judging import (
+    FAILING,
+    Diagnosis,
+    Finding,
+    Task,
+    drawing,
+    guard,
+    matrices,
+    timed,
+)
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.source import short
@@ -73,7 +82,7 @@ EXAMPLE = timed.Example(
 
 def judge(answer: Any, blocks: Any) -> Finding:
     """The smallest case that is wrong: the grid's form, hazards, values, blocks too many."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     cases = (*CASES, *_drawn_anew(rng))
     fresh = len(cases) - len(CASES)
     seeds = (*range(len(CASES)), *map(int, rng.integers(1 << 30, size=fresh)))

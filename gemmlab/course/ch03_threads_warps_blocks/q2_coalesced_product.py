@@ -9,7 +9,7 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, timed
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, drawing, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.problem import Gemm
@@ -70,7 +70,7 @@ EXAMPLE = timed.of_product(
 
 def judge(answer: Any) -> Finding:
     """Check values, hazards and shares on every case and a fresh one; traffic of the largest."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     middle = rng.integers(10, 20, 3).tolist()  # no shape of `CASES`, and one far larger side each
     far, few = rng.integers(150, 250, 3), rng.integers(3, 9, 3)
     shapes = [middle, *(np.roll([far[i], few[i], 3], i).tolist() for i in range(3))]

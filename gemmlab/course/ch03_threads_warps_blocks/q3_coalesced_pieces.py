@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, matrices, timed
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, matrices, timed
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.device import RECORDED, device
@@ -52,7 +52,7 @@ EXAMPLE = timed.Example(
 
 def judge(answer: Any) -> Finding:
     """Check values and hazards on every case and a fresh one; bytes and sectors of the largest."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     anew = int(rng.integers(2500, 4000)), 2 * int(rng.integers(5, 8)), 32
     largest = trial.of_cases(answer, ["a", "X", "Y"], _one, CASES, anew)
     if isinstance(largest, Finding):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 
 # (m, n, bm, bn), smallest first: whole tiles, ragged rows, ragged columns, both.
 SHAPES = (
@@ -108,7 +106,7 @@ WIDEST_INSTEAD = {
 
 def judge(count: Any, share: Any, most: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     m, n = (int(x) for x in rng.integers(10_000, 60_000, 2))
     bm, bn = (int(x) for x in rng.choice([8, 24, 40, 56], 2, replace=False))
     sms = int(rng.integers(20, 200))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, drawing, guard
 from gemmlab.course.judging.source import short
 
 Tile = tuple[int, int]
@@ -118,7 +118,7 @@ def judge(answer: Any) -> Finding:
 
 def _drawn() -> Case:
     """A product, a GPU and tiles that nobody knew before."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     m, n = (int(size) for size in np.exp(rng.uniform(np.log(50), np.log(90_000), 2)))
     sms = int(rng.integers(5, 200))
     tiles = {(int(a), int(b)) for a, b in 16 * rng.integers(2, 17, (5, 2))}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 
 TILES = ((1, 1), (1, 2), (2, 2), (4, 2), (8, 4), (8, 8), (16, 8))
 TILES_AND_BYTES = tuple((*tile, itemsize) for tile in TILES for itemsize in (4, 8))
@@ -61,7 +61,7 @@ SIDE_INSTEAD = {
 
 def judge(passes: Any, held: Any, least: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     tm, tn = (int(x) for x in rng.choice(np.arange(3, 30), 2, replace=False))
     tiles = [(tm, tn, itemsize) for itemsize in (4, 8)]
     pipes = [(int(rng.integers(5, 30)), 4), (int(rng.integers(50, 90)), 8)]

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from numpy import float32, uint32
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, matrices, one_warp, timed
+from gemmlab.course.judging import (
+    FAILING,
+    Diagnosis,
+    Finding,
+    Task,
+    drawing,
+    matrices,
+    one_warp,
+    timed,
+)
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
@@ -56,10 +65,10 @@ EXAMPLE = one_warp.example(16, 8, 1024)
 def judge(answer: Any) -> Finding:
     """The smallest k for which the kernel is wrong: hazards, values; then whose result it is."""
     kernel = trial.Kernel(answer, ["A", "B", "C"])
-    anew = 16 * int(np.random.default_rng().integers(14, 20))  # far longer than all others
+    anew = 16 * int(drawing.generator().integers(14, 20))  # far longer than all others
     launches = []
     for k in (*CASES, anew):
-        rng = np.random.default_rng(None if k == anew else k)
+        rng = drawing.generator() if k == anew else np.random.default_rng(k)
         values = one_warp.ANEW if k == anew else one_warp.USUAL
         a = rng.choice(values, (16, k)).astype(np.float16)
         b = rng.choice(values, (k, 8)).astype(np.float16)

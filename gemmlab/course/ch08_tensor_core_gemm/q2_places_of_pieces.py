@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, guard
+from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, drawing, guard
 from gemmlab.course.judging.source import short
 
 PIECES = 8  # of 16 bytes in a row of 64 elements, and rows of an 8×8 matrix
@@ -26,7 +26,7 @@ def place_of(row, piece):
 
 def judge(answer: Any) -> Finding:
     """The first case that is no place, then rows with a place taken twice, then rows that meet."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     top = PIECES * int(rng.integers(2, FARTHEST))
     fresh = [(row, piece) for row in range(top, top + PIECES) for piece in range(PIECES)]
     again = [CASES[i] for i in rng.choice(len(CASES), AGAIN, replace=False)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 
 TILES = ((16, 16), (16, 32), (32, 32), (32, 64), (64, 64), (128, 64))
 # FLOP that an SM's Tensor Cores do in a cycle, and bytes of an element of A and B.
@@ -97,7 +97,7 @@ SIDE_INSTEAD = {  # by the diagnosis; of one mistake there may be a second form
 
 def judge(loads: Any, share: Any, side: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     tile = tuple(16 * int(n) for n in rng.choice(np.arange(3, 16, 2), 2, replace=False))
     cores = [(int(rng.integers(5, 16) * 2 ** rng.integers(10, 13)), size) for size in (1, 2)]
     judged = functions_on_trial.judge

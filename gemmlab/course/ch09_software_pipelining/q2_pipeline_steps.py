@@ -5,9 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 
 TIMES = ((900, 300), (900, 250), (1000, 384), (400, 500), (850, 1700), (100, 7), (1000, 97))
 STAGED = (*((stages, *times) for stages in (1, 2, 4, 5) for times in TIMES), (50, 2000, 7))
@@ -64,7 +62,7 @@ LOOP_INSTEAD = {
 
 def judge(time: Any, fewest: Any, whole: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     times = [(int(rng.integers(500, 2000)), int(rng.integers(5, 450))) for _ in range(4)]
     staged = [(stages, *each) for stages, each in zip((2, 4, 7, 50), times, strict=True)]
     loops = [(1 + (each[0] - 1) * int(rng.integers(2, 16)), *each) for each in staged]

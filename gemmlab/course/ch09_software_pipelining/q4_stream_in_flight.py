@@ -5,9 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 
 # Bandwidth [B/s], latency [s], SMs: made up, and in the range of GPUs.
 MEMORIES = ((4.8e12, 400e-9, 132), (9e11, 500e-9, 80), (2e12, 300e-9, 108), (3.2e11, 450e-9, 40))
@@ -60,7 +58,7 @@ SHARE_INSTEAD = {
 
 def judge(needed: Any, fewest: Any, reached: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     memory = [(float(rng.integers(10, 90) * 1e11), float(rng.integers(3, 9) * 1e-7),
                int(rng.integers(20, 150)))]  # fmt: skip
     tile, blocks = 1024 * int(rng.integers(3, 9)), int(rng.integers(2, 5))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 
 # (tiles, steps, split, SMs): one tile, whole waves, one block too many, parts of unequal length.
 SPLITS = (
@@ -105,7 +103,7 @@ BEST_INSTEAD = {
 
 def judge(most: Any, bytes_moved: Any, chosen: Any) -> Finding:
     """Try the three functions in turn; the first that is wrong decides."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     tiles, split, sms = (int(rng.integers(*r)) for r in ((3, 30), (3, 40), (20, 200)))
     steps = int(rng.integers(80, 300))
     start, each = (round(float(x), 3) for x in rng.uniform(0.5, 6, 2))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, drawing, guard
 from gemmlab.course.judging.source import short
 
 NOTHING = (-np.inf, 0.0, 0.0)  # the sums of no element
@@ -125,7 +125,7 @@ def _scale(x: Sums, y: Sums) -> np.float64:
 
 def judge(of_part: Any, of_merge: Any) -> Finding:
     """Both functions on every case, and then all parts of a list that is drawn anew, merged."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     drawn = [
         (list(map(float, rng.uniform(-5, 5, n) + at)), list(map(float, rng.uniform(-4, 4, n))))
         for n, at in ((3, 0), (4, 700), (2, 702), (5, 698), (LONG, -3))

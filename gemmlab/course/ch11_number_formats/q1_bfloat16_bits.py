@@ -6,9 +6,15 @@ import numbers
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, functions_on_trial, guard
+from gemmlab.course.judging import (
+    FAILING,
+    Diagnosis,
+    Finding,
+    Task,
+    drawing,
+    functions_on_trial,
+    guard,
+)
 from gemmlab.course.judging.diagnoses import PATTERNS
 from gemmlab.course.judging.source import short
 from gemmlab.numerics import decode, encode, round_to
@@ -118,7 +124,7 @@ def judge(answer: Any) -> Finding:
     """The numbers, exactly; then NaN, of which any will do."""
     plain = [case for case in CASES if not _is_nan(case[0])]
     show = "0x{:08X}".format
-    anew = [(int(w),) for w in np.random.default_rng().integers(0, 1 << 32, 64)]
+    anew = [(int(w),) for w in drawing.generator().integers(0, 1 << 32, 64)]
     fresh = [case for case in anew if not _is_nan(case[0])]
     found = functions_on_trial.judge("to_bfloat16", answer, plain, reference, INSTEAD, show, fresh)
     if found is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial
 from gemmlab.course.judging.source import short
 
 
@@ -212,7 +212,7 @@ def _show(value: Any) -> str:
 
 def _drawn_anew() -> list[tuple[list[float], list[float], float]]:
     """Blocks of products of very different size."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     found = []
     for _ in range(4):
         shape = 2, 16

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, drawing, guard
 from gemmlab.course.judging.source import short
 from gemmlab.numerics import round_to
 
@@ -83,7 +83,7 @@ def judge(answer: Any) -> Finding:
 
 def _drawn_anew() -> list[float]:
     """Numbers of the whole range, of either sign."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     size, sign = rng.uniform(1, 2, ANEW), rng.choice([-1, 1], ANEW)
     return [float(np.float32(x)) for x in sign * size * 2.0 ** rng.integers(-13, 15, ANEW)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Finding
+from gemmlab.course.judging import FAILING, Finding, drawing
 from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.launches import Launch
@@ -43,7 +43,7 @@ class Corrected:
 
 def judge(answer: Any, asked: Corrected) -> Finding:
     """The smallest case in which the kernel is wrong: hazards, then values; then what it costs."""
-    long = int(np.random.default_rng().choice(LONG))
+    long = int(drawing.generator().choice(LONG))
     cases = (*CASES, (long, "positive"))
     drawn = [operands(k, values, None if k == long else k) for k, values in cases]
     launches = [
@@ -95,7 +95,7 @@ def _hazard(report: Report, case: str) -> Finding | None:
 
 def operands(k: int, values: str, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
     """A (16, k) and B (k, 8) in float32, uniform."""
-    rng = np.random.default_rng(seed)
+    rng = drawing.generator() if seed is None else np.random.default_rng(seed)
     low = 0.0 if values == "positive" else -1.0
     a, b = rng.uniform(low, 1, (M, k)), rng.uniform(low, 1, (k, N))
     return a.astype(np.float32), b.astype(np.float32)

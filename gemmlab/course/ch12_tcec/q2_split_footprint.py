@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial, source
+from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial, source
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers
 
 GRANULE = 16  # of a warp's tile
@@ -97,7 +95,7 @@ LEAST_INSTEAD = {
 
 def judge(*answers: Any) -> Finding:
     """The first function that is wrong, at its smallest case; "half-done" if one is not written."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     warps = [
         (*(16 * int(x) for x in rng.integers(1, 20, 3)), bool(rng.integers(2))) for _ in range(ANEW)
     ]

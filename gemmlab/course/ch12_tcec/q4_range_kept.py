@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, guard
+from gemmlab.course.judging import DRAWN_ANEW, FAILING, Diagnosis, Finding, Task, drawing, guard
 from gemmlab.course.judging.source import short
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -61,7 +61,7 @@ PRODUCTS = tuple(
 
 def judge(of_scaled: Any, of_restored: Any) -> Finding:
     """Both functions on every case, and on some that are drawn anew."""
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     sizes = 2.0 ** rng.integers(-90, 90, (3, 5, 1))
     drawn = [(x.astype(np.float32),) for x in rng.standard_normal((3, 5, 4)) * sizes]
     fresh = [

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab import instructions
+from gemmlab.course.judging import drawing
 from gemmlab.course.judging.integrity import difference
 from gemmlab.course.judging.launches import Launch, fault, launched, stores_to_input, threads_of
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
@@ -90,7 +91,7 @@ def of_cases(
     anew : the sizes of cases that are drawn for this check, with operands of their own
     """
     asked = [one(sizes, seed) for seed, sizes in enumerate(cases)]
-    seeds = map(int, np.random.default_rng().integers(len(cases), 1 << 30, len(anew)))
+    seeds = map(int, drawing.generator().integers(len(cases), 1 << 30, len(anew)))
     asked += [one(sizes, seed) for sizes, seed in zip(anew, seeds, strict=True)]
     reports = tried(build, parameters, [(case, launch) for case, launch, _ in asked])
     for number, ((case, _, wrong), report) in enumerate(zip(asked, reports, strict=False)):
@@ -123,7 +124,7 @@ class Arrays:
 
     def wrong_anew(self, cases: Sequence[Any]) -> Finding | None:
         """Find the first case that is wrong among those with sizes drawn for this check."""
-        asked = [self.launch(sizes, np.random.default_rng()) for sizes in cases]
+        asked = [self.launch(sizes, drawing.generator()) for sizes in cases]
         found = self._tried(asked)
         return found.anew if isinstance(found, Finding) else None
 

@@ -1,7 +1,7 @@
 """The copy's side of `apart`: it confines itself, does the work and says what came of it.
 
 It is a copy of the process that judges, and begins by forgetting what only a judge needs to know
-(`forget`): the results that are expected, and the functions that they come from.
+(`forget`): the results that are expected, the functions that they come from, and a class's seed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
-from gemmlab.course.judging import messages
+from gemmlab.course.judging import drawing, messages
 
 _COURSE = str(Path(__file__).resolve().parents[1])
 MEMORY = 1 << 30  # bytes, beyond those that this process has
@@ -104,6 +104,7 @@ class Copy:
         """Do the work, and end: nothing of this process's frames is ever returned to."""
         try:
             self._confine()
+            drawing.forget()
             forget(inspect.currentframe(), work)
             self._allow()
             for item in work():

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import guard, source
+from gemmlab.course.judging import drawing, guard, source
 from gemmlab.course.judging.source import short
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Finding
 
@@ -211,7 +211,7 @@ def judge_parts(
         if source.unchanged(part.asked, answer):
             to_do.append((name, "still to be written"))
             continue
-        again = np.random.default_rng().choice(len(cases), min(AGAIN, len(cases)), replace=False)
+        again = drawing.generator().choice(len(cases), min(AGAIN, len(cases)), replace=False)
         fresh = [cases[i] for i in again]
         found = judge(name, answer, cases, part.right, part.instead, fresh=fresh)
         if found is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.course.judging import drawing
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
 from gemmlab.problem import Gemm, Operands
 
@@ -88,7 +89,7 @@ def drawn_anew(cases: Sequence[Case]) -> Case:
     as far as the cases go is of no use. But where k is one tile at most in all of them, it is one
     here. Its factors end in a half.
     """
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     known = [(c.problem.m, c.problem.n, c.problem.k) for c in cases]
     unit = math.gcd(*(size for _, n, k in known for size in (n, k)))
     compact = [sizes for sizes in known if sizes[2] < STEPS * sizes[0]]
@@ -111,7 +112,7 @@ def beyond(cases: Sequence[Case], steps: int = STEPS) -> tuple[Case, ...]:
 
     Small tiles and few of them keep these cheap. Where k is one tile at most, it is one here.
     """
-    rng = np.random.default_rng()
+    rng = drawing.generator()
     largest = cases[-1].tile
     small = next((t for t in sorted({c.tile for c in cases}) if t >= 4), largest)
     unit = math.gcd(*(size for c in cases for size in (c.problem.n, c.problem.k)))

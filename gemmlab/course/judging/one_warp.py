@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import kernels_on_trial, timed
+from gemmlab.course.judging import drawing, kernels_on_trial, timed
 from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding
@@ -45,7 +45,7 @@ class OneWarp:
 
     def drawn(self) -> int:
         """The k of the case that is drawn for each check: more steps than any other case has."""
-        return self.cases[-1] + self.step * int(np.random.default_rng().integers(2, 4))
+        return self.cases[-1] + self.step * int(drawing.generator().integers(2, 4))
 
 
 LOW_PRECISION = Diagnosis(
@@ -91,8 +91,8 @@ def judge(answer: Any, asked: OneWarp) -> Finding:
         return found
     beyond = [asked.drawn()]
     if asked.long:
-        beyond.append(asked.long + asked.step * int(np.random.default_rng().integers(1, 5)))
-    found = _tried(answer, asked, [(k, ANEW, np.random.default_rng()) for k in beyond])
+        beyond.append(asked.long + asked.step * int(drawing.generator().integers(1, 5)))
+    found = _tried(answer, asked, [(k, ANEW, drawing.generator()) for k in beyond])
     if found:
         of_numbers = ("whole-numbers-only", *OWN)
         return found if found.diagnosis in of_numbers else found.anew
@@ -218,7 +218,7 @@ def _ignored(answer: Any, asked: OneWarp) -> Finding | None:
     With `ldmatrix` bringing twice its matrices and `mma` multiplying by three times its A, C is
     2·2·3 times A·B, if both operands come by the one and the products from the other.
     """
-    rng, k = np.random.default_rng(), asked.cases[0]
+    rng, k = drawing.generator(), asked.cases[0]
     a, b = (rng.integers(1, 5, s).astype(np.float16) for s in ((asked.m, k), (k, asked.n)))
     c = np.full((asked.m, asked.n), np.nan, np.float32)
     case = "each ldmatrix brings twice its values, each mma takes three times its A"

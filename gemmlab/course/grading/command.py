@@ -1,0 +1,159 @@
+"""``gemmlab grade``: notebooks go in; a table, files and pages come out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from gemmlab.compiled.sass.compiling import lacking
+from gemmlab.course import chapters, exercise_modules
+from gemmlab.course.grading import report, rubric, table
+from gemmlab.course.grading.judged import UNREADABLE
+from gemmlab.course.grading.processes import SEED, Found, Grader
+from gemmlab.course.grading.students import Handed, handed_in
+from gemmlab.course.grading.submission import LARGEST
+from gemmlab.course.grading.table import Row
+from gemmlab.course.judging.apart import copies
+from gemmlab.here import files
+
+INTERRUPTED = 130
+
+
+@dataclass
+class Work:
+    """Notebooks to be graded, and how.
+
+    kept : where outcomes are kept, to go on from; None where they are not
+    say : takes lines about how far it has come
+    """
+
+    paths: Sequence[Path]
+    seed: str = SEED
+    only: Sequence[str] = ()
+    rubric: Path | None = None
+    workers: int | None = None
+    kept: Path | None = None
+    say: Callable[[str], None] = lambda line: None
+    done: int = 0
+    handed: list[Handed] = field(default_factory=list)
+
+    def rows(self) -> list[Row]:
+        """Grade all of them; ValueError, before anything runs, for what cannot be done."""
+        given = rubric.read(self.rubric)
+        names = chosen(self.only)
+        self.handed = handed_in(self.paths)
+        if not copies():
+            raise ValueError(
+                "answers are judged in copies of a process, which this system has not: grade on "
+                "Linux, on macOS, or in Windows' WSL"
+            )
+        with tempfile.TemporaryDirectory(prefix="gemmlab-") as spare:
+            grader = Grader(
+                self.seed, tuple(names), self.kept, (self.kept or Path(spare)) / "numba"
+            )
+            self._announce(grader)
+            every = self._found(grader)
+        judged = table.exercises_of(every, names, list(exercise_modules()))
+        if not judged:
+            faults = "; ".join(dict.fromkeys(one.fault for one in every if one.fault))
+            raise ValueError(f"no notebook has an exercise; --only names them. {faults}".strip())
+        self._say_left_out(every, judged)
+        return table.rows(self.handed, every, judged, given)
+
+    def _found(self, grader: Grader) -> list[Found]:
+        """What is found in each notebook, as they come."""
+        notebooks = [partial(_content, one.path) for one in self.handed]
+        found: dict[int, Found] = {}
+        for at, one in grader.every(notebooks, self.workers or processors()):
+            found[at] = one
+            self.done += 1
+            self.say(f"{self.done} of {len(self.handed)}: {self.handed[at].path.name}")
+        return [found[at] for at in sorted(found)]
+
+    def _announce(self, grader: Grader) -> None:
+        self.say(grader.walls().told)
+        if self.seed == SEED:
+            self.say(
+                f"Cases are drawn from the seed {SEED!r}, which everybody knows: choose one of "
+                "your own with --seed."
+            )
+        grader.prepare()
+        if lacking():
+            self.say(f"Times are left out of all grades: {lacking()}")
+
+    def _say_left_out(self, found: Sequence[Found], names: Sequence[str]) -> None:
+        others = {name for one in found for name in one.asked} - {*names}
+        if others and not self.only:
+            self.say(
+                f"Left out, since less than half of the notebooks have them: "
+                f"{', '.join(sorted(others))}; --only names what counts."
+            )
+
+
+def chosen(only: Sequence[str]) -> list[str]:
+    """The exercises that these words name: exercises, and chapters with all of theirs."""
+    every = list(exercise_modules())
+    names = []
+    for word in only:
+        own = [name for name in every if word in (name, name.partition(".")[0])]
+        if not own:
+            known = f"an exercise, such as {every[0]}, or a chapter, {', '.join(chapters())}"
+            raise ValueError(f"--only {word!r} names no exercise; use {known}")
+        names += own
+    return [name for name in every if name in names]
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Linux alone tells
+        return os.cpu_count() or 1
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a notebook; no more than are read, and one that says so beyond those."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(LARGEST + 1)
+    except OSError:
+        return b""
+
+
+def run(options: Namespace) -> int:
+    """Grade, print the table, and write what was asked for.
+
+    The status is 0 if every notebook could be read, 1 if one could not, 130 after Ctrl-C.
+    """
+    kept = options.csv and options.csv.with_name(f"{options.csv.stem}.kept")
+    work = Work(
+        options.submissions, options.seed, options.only, options.rubric, options.workers, kept,
+        _to_stderr,
+    )  # fmt: skip
+    try:
+        rows = work.rows()
+    except KeyboardInterrupt:
+        goes_on = f"; the same command goes on from {kept}" if kept else "; --csv keeps them"
+        told = f"{work.done} of {len(work.handed)} notebooks are graded{goes_on}"
+        print(f"gemmlab: interrupted: {told}", file=sys.stderr)
+        return INTERRUPTED
+    print(table.told(rows), end="")
+    if options.csv:
+        text = table.FORMATS[options.format](rows, options.title)
+        files.put(options.csv, text.encode("utf-8"))
+        seconds = options.csv.with_name(f"{options.csv.stem}.seconds.csv")
+        files.put(seconds, table.seconds_csv(rows).encode("utf-8"))
+        _to_stderr(f"Written: {options.csv}, {seconds}")
+    if options.html:
+        _to_stderr(f"Written: {report.write(options.html, rows, options.title)}")
+    return 1 if any(row.judged.diagnosis == UNREADABLE for row in rows) else 0
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

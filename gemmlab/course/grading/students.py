@@ -1,0 +1,71 @@
+"""Whose notebook a file is, by its place or by the names that Canvas and Moodle give files."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Names of files in what Canvas hands out: of "doejane_LATE_123_456_ch04.ipynb" 123 is the student.
+CANVAS = re.compile(r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<number>\d+)_\d+_.+")
+# Names of folders in what Moodle hands out.
+MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_file_?")
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A file that was handed in.
+
+    student : by name; number : by which Canvas or Moodle knows them, empty elsewhere
+    late : whether its name says so; when : it was changed last
+    """
+
+    path: Path
+    student: str
+    number: str = ""
+    late: bool = False
+    when: datetime.datetime = datetime.datetime.min
+
+    def is_late(self, due: datetime.datetime | None) -> bool:
+        """Whether it came after the time that a rubric names, or its name says that it is late."""
+        return self.late or (due is not None and self.when > due)
+
+
+def handed_in(paths: Sequence[Path]) -> list[Handed]:
+    """The notebooks among files and folders, in the order of their students' names.
+
+    Of a folder, each folder in it is a student's, and each notebook beside those. Of files, the
+    student is the folder below the one that they have in common, or the file's name where it is
+    there. Raises ValueError where there is none.
+    """
+    files = [path for path in paths if not path.is_dir()]
+    if missing := [path for path in files if not path.exists()]:
+        raise ValueError(f"there is no {missing[0]}; name notebooks, or folders of them")
+    found = [_handed(path, folder) for folder in paths if folder.is_dir() for path in _in(folder)]
+    if files:
+        above = Path(os.path.commonpath([path.absolute().parent for path in files]))
+        found += [_handed(path.absolute(), above) for path in files]
+    if not found:
+        raise ValueError(f"there is no notebook in {', '.join(map(str, paths)) or 'no folder'}")
+    return sorted(found, key=lambda one: (one.student, one.when, str(one.path)))
+
+
+def _in(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*.ipynb")):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            yield path
+
+
+def _handed(path: Path, above: Path) -> Handed:
+    first, *further = path.relative_to(above).parts
+    name = first if further else path.stem
+    when = datetime.datetime.fromtimestamp(int(path.stat().st_mtime)).astimezone()
+    for pattern, text in ((MOODLE, first), (CANVAS, path.stem)):
+        if told := pattern.fullmatch(text):
+            groups = told.groupdict()
+            late = bool(groups.get("late"))
+            return Handed(path, groups["name"], groups["number"], late, when)
+    return Handed(path, name, when=when)

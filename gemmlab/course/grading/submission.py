@@ -1,0 +1,292 @@
+"""A notebook as data: its cells, their statements, and those that an answer needs.
+
+Nothing of a notebook is run here. An answer is what is handed to ``q.check``; what it needs is
+found backwards from there (`Submission.needed`): the functions, imports and assignments that it
+refers to, and those that these refer to.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import symtable
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gemmlab.course import exercise_modules
+
+LARGEST = 20 << 20  # bytes of a notebook, figures and all
+CODE = 1 << 20  # characters of its code; a chapter has some thousands
+STATEMENTS = 5_000
+_MAGIC = re.compile(r"^(\s*)([%!?].*|.*\?)$", re.MULTILINE)
+
+
+class UnreadableError(ValueError):
+    """A file is no notebook."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of code.
+
+    number : among the cells of code, from 1 on; fault : why it is no Python, empty where it is
+    """
+
+    number: int
+    source: str
+    fault: str = ""
+
+    @property
+    def file(self) -> str:
+        """What its code is called in tracebacks: the cell's own id may be any text."""
+        return f"<cell {self.number}>"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement at the top of a cell, and what it has to do with names.
+
+    binds : names that it gives a value; whole : whether all they held before is then gone
+    touches : names whose value it may change in place
+    now : names that it reads when it runs; later : names that functions in it read when called
+    """
+
+    cell: Cell
+    node: ast.stmt
+    binds: frozenset[str] = frozenset()
+    whole: bool = True
+    touches: frozenset[str] = frozenset()
+    now: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words."""
+        return f"cell {self.cell.number}, line {self.node.lineno}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The last check of an exercise: the statement that it stands in, and what is handed to it."""
+
+    exercise: str
+    at: int
+    arguments: tuple[ast.expr, ...]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A notebook that could be read.
+
+    checks : exercise -> its last check
+    asked : exercise that the notebook has got at all -> the names that it gave it
+    """
+
+    cells: tuple[Cell, ...]
+    statements: tuple[Statement, ...]
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    asked: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def needed(self, check: Check) -> tuple[list[Statement], frozenset[str]]:
+        """The statements that a check's answers need, in the notebook's order, and the names."""
+        kept: set[int] = set()
+        seen: set[tuple[str, int]] = set()
+        names = {n for a in check.arguments for n in _names(ast.Expr(a))[1]}
+        wanted = [(name, check.at) for name in names]
+        while wanted:
+            name, before = wanted.pop()
+            if (name, before) in seen:
+                continue
+            seen.add((name, before))
+            for at in self._makers(name, before):
+                kept.add(at)
+                statement = self.statements[at]
+                wanted += [(n, at) for n in statement.now]
+                wanted += [(n, before) for n in statement.later]
+        return [self.statements[at] for at in sorted(kept)], frozenset(n for n, _ in seen)
+
+    def _makers(self, name: str, before: int) -> Iterator[int]:
+        """The statements that make what a name holds: the last that binds it, and changes since."""
+        changes = []
+        for at in range(before - 1, -1, -1):
+            statement = self.statements[at]
+            if name in statement.binds:
+                yield at
+                if not statement.whole:
+                    continue
+                if isinstance(statement.node, (ast.Assign, ast.AnnAssign)):
+                    yield from changes  # in place, of what is no function and no module
+                return
+            if name in statement.touches:
+                changes.append(at)
+
+    def fault_of(self, exercise: str) -> str:
+        """Why a cell that the exercise needs is no Python; empty where it needs none such.
+
+        That is one which names the exercise, or one between an answer and its check that names the
+        answer: what it would have changed is not known.
+        """
+        check = self.checks.get(exercise)
+        names = {n for a in check.arguments for n in _names(ast.Expr(a))[1]} if check else set()
+        found = []
+        for cell in self.cells:
+            words = set(re.findall(r"\w+(?:\.\d+)?", cell.source)) if cell.fault else set()
+            stale = any(self._between(name, cell, check) for name in names & words if check)
+            if stale or words & {exercise, *self.asked.get(exercise, ())}:
+                found.append(f"cell {cell.number}, {cell.fault}")
+        return "; ".join(found)
+
+    def _between(self, name: str, cell: Cell, check: Check) -> bool:
+        """Whether a cell stands below what makes a name, and above the check."""
+        makers = [self.statements[at].cell.number for at in self._makers(name, check.at)]
+        return max(makers, default=0) < cell.number < self.statements[check.at].cell.number
+
+
+def read(content: bytes) -> Submission:
+    """The notebook in these bytes; UnreadableError, with the reason, for what is none."""
+    cells = []
+    statements: list[Statement] = []
+    for number, text in enumerate(_sources(content), 1):
+        tree, fault = _parsed(text)
+        cell = Cell(number, text, fault)
+        cells.append(cell)
+        statements += [_statement(cell, node) for node in tree.body]
+    if len(statements) > STATEMENTS:
+        raise UnreadableError(f"{len(statements):,} statements; at most {STATEMENTS:,} are read")
+    checks, asked = _checks(statements)
+    return Submission(tuple(cells), tuple(statements), checks, asked)
+
+
+def _sources(content: bytes) -> Iterator[str]:
+    """The code of each cell."""
+    if len(content) > LARGEST:
+        raise UnreadableError(f"{len(content):,} bytes; at most {LARGEST:,} are read")
+    try:
+        notebook = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"no notebook: {_first_line(error)}") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise UnreadableError("no notebook: it has no list of cells (nbformat 4)")
+    left = CODE
+    for cell in notebook["cells"]:
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        lines = cell.get("source", "")
+        lines = lines if isinstance(lines, list) else [lines]
+        if not all(isinstance(line, str) for line in lines):
+            raise UnreadableError("no notebook: the source of a cell is no text")
+        text = "".join(lines)
+        left -= len(text)
+        if left < 0:
+            raise UnreadableError(f"more than {CODE:,} characters of code")
+        yield text
+
+
+def _parsed(text: str) -> tuple[ast.Module, str]:
+    """The statements of a cell, without IPython's magics, and why there are none."""
+    for code in (text, _MAGIC.sub(r"\1pass", text)):
+        try:
+            return ast.parse(code), ""
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = getattr(error, "lineno", None)
+            why = getattr(error, "msg", None) or _first_line(error)
+            fault = f"line {line}: {why}" if line else why
+    return ast.Module([], []), fault
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
+
+
+# --------------------------------------------------------------------------------- names
+
+
+def _statement(cell: Cell, node: ast.stmt) -> Statement:
+    try:
+        binds, now, later = _names(node)
+    except (SyntaxError, ValueError, RecursionError):  # a return outside of a function, say
+        return Statement(cell, node)
+    simple = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.ClassDef)
+    whole = isinstance(node, simple)
+    if not isinstance(node, ast.FunctionDef):
+        now |= later  # it may call them
+    return Statement(cell, node, binds, whole, frozenset(_touched(node)), now, later)
+
+
+def _names(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The names that a statement binds, those that it reads, and those its functions read."""
+    code = ast.unparse(ast.Module([node], []))
+    table = symtable.symtable(code, "<statement>", "exec")
+    symbols = table.get_symbols()
+    binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    now = {s.get_name() for s in symbols if s.is_referenced()}
+    if isinstance(node, ast.AugAssign):
+        now |= binds
+    return frozenset(binds), frozenset(now), frozenset(_inside(table))
+
+
+def _inside(table: symtable.SymbolTable) -> Iterator[str]:
+    """The global names that the functions of a table read or set."""
+    for child in table.get_children():
+        yield from (s.get_name() for s in child.get_symbols() if s.is_global())
+        yield from _inside(child)
+
+
+def _touched(node: ast.stmt) -> Iterator[str]:
+    """The names whose values a statement may change: x of x[0] = 1, and of x.append(1)."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Subscript, ast.Attribute)) and not isinstance(part.ctx, ast.Load):
+            yield from _root(part)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            yield from _root(part.func)
+
+
+def _root(node: ast.expr) -> Iterator[str]:
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
+# --------------------------------------------------------------------------------- checks
+
+
+def _checks(
+    statements: list[Statement],
+) -> tuple[dict[str, Check], dict[str, frozenset[str]]]:
+    """The last check of each exercise, and the exercises that are got, by their names."""
+    called: dict[str, str] = {}  # name -> exercise
+    found: dict[str, Check] = {}
+    asked: dict[str, frozenset[str]] = {}
+    for at, statement in enumerate(statements):
+        for node in ast.walk(statement.node):
+            if isinstance(node, ast.Call) and (name := _exercise(node, called)):
+                asked.setdefault(name, frozenset())
+                if isinstance(node.func, ast.Attribute) and node.func.attr == "check":
+                    found[name] = Check(name, at, tuple(node.args))
+        if isinstance(statement.node, (ast.Assign, ast.AnnAssign)):
+            name = _exercise(statement.node.value, called)
+            for own in statement.binds:
+                called.pop(own, None)
+                if name:
+                    called[own] = name
+                    asked[name] |= {own}
+    return found, asked
+
+
+def _exercise(node: ast.expr | None, called: Mapping[str, str]) -> str:
+    """The exercise that an expression gets, is called by, or checks; empty where it is none."""
+    if isinstance(node, ast.Name):
+        return called.get(node.id, "")
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "check":
+        return _exercise(node.func.value, called)
+    named = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    first = node.args[0] if node.args else None
+    if named == "get" and isinstance(first, ast.Constant) and isinstance(first.value, str):
+        return first.value if first.value in exercise_modules() else ""
+    return ""

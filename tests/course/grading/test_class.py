@@ -1,0 +1,217 @@
+"""A class of thirty, made of the corpus, is graded: every mark as expected, and twice the same."""
+
+import csv
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gemmlab import exercises
+from gemmlab.course.grading import processes, submission
+from gemmlab.course.grading.judged import Judged
+from gemmlab.course.grading.processes import Found, Grader, keys
+from tests.course.answers import answers_of
+from tests.course.grading.attacks import REFUSED
+from tests.course.grading.notebooks import cells, code_of, notebook, solution, write
+from tests.support.paths import ROOT
+
+NAMES = [f"04.{number}" for number in range(1, 6)]
+SEED = "the seed of a class"
+
+
+KNOWN = {"cuda", "float32", "np", "range", "int", "float", "min", "max", "len", "abs"}
+
+
+def usable(name, answers):
+    """Whether an answer of the corpus stands by itself: called as asked for, of known names."""
+    (asked,) = exercises.get(name).task.answers
+    try:
+        code = code_of(answers[0])
+    except (OSError, TypeError):
+        return False
+    known = KNOWN | {asked.__name__}
+    return code.startswith(f"def {asked.__name__}(") and submission_names(code) <= known
+
+
+def submission_names(code):
+    """The names from elsewhere that a function uses."""
+    (statement,) = submission.read(cells(code)).statements
+    return statement.now | statement.later
+
+
+def of_corpus():
+    """Thirty notebooks, name -> (content, {exercise: (state, diagnosis)})."""
+    solved = {name: solution(name) for name in NAMES}
+    right, untouched = ("passed", "passed"), ("not attempted", "not-attempted")
+    unreadable = dict.fromkeys(NAMES, ("unreadable", "unreadable"))
+    made = {
+        "solved": (notebook("04", solved), dict.fromkeys(NAMES, right)),
+        "renamed": (notebook("04", solved, renamed=True), dict.fromkeys(NAMES, right)),
+        "untouched": (notebook("04", {}), dict.fromkeys(NAMES, untouched)),
+        "empty": (cells(), dict.fromkeys(NAMES, ("missing", "missing"))),
+        "no_file": (b"", unreadable),
+        "broken": (b'{"cells": [', unreadable),
+        "picture": (b"\x89PNG\r\n", unreadable),
+        "exits": (notebook("04", {}, "import os; os._exit(0)"), dict.fromkeys(NAMES, untouched)),
+        "loops": (notebook("04", {}, "while True: pass"), dict.fromkeys(NAMES, untouched)),
+    }
+    broken = {**dict.fromkeys(NAMES, untouched), "04.2": ("unreadable", "no-python")}
+    made["syntax"] = notebook("04", {"04.2": "def build(T:"}), broken
+    for number, attack in enumerate(list(REFUSED.values())[10:15]):
+        expected = dict.fromkeys(NAMES, ("missing", "missing"))
+        expected["04.1"] = attack.state, attack.diagnosis
+        made[f"hostile{number}"] = cells(*attack.cells), expected
+    wrong = {n: [w for w in answers_of(n).WRONG.values() if usable(n, w.answers)] for n in NAMES}
+    for number in range(30 - len(made)):
+        answers, expected = {}, dict.fromkeys(NAMES, untouched)
+        for name in filter(wrong.get, NAMES):  # those of 04.3 are no text by themselves
+            one = wrong[name][number % len(wrong[name])]
+            answers[name] = code_of(one.answers[0])
+            expected[name] = "not passed", one.diagnosis
+        made[f"wrong{number:02}"] = notebook("04", answers), expected
+    return made
+
+
+def grade(folder, out, *more, **options):
+    command = [
+        sys.executable,
+        "-m",
+        "gemmlab",
+        "grade",
+        str(folder),
+        "--csv",
+        str(out / "grades.csv"),
+    ]
+    command += ["--html", str(out / "pages"), "--seed", SEED, *more]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True, **options,
+    )  # fmt: skip
+
+
+def digest(out):
+    """All that was written, but for seconds and what is kept."""
+    files = [out / "grades.csv", *sorted((out / "pages").iterdir())]
+    return hashlib.sha256(b"".join(f.name.encode() + f.read_bytes() for f in files)).hexdigest()
+
+
+@pytest.mark.measuring
+def test_a_class_of_thirty_is_graded_as_expected_and_twice_the_same(tmp_path, capsys):
+    folder, made = tmp_path / "class", of_corpus()
+    assert len(made) == 30
+    for name, (content, _) in made.items():
+        write(folder, name, content)
+    first, again = tmp_path / "first", tmp_path / "again"
+    began = time.monotonic()
+    stopped = grade(folder, first)
+    kept = first / "grades.kept"
+    while len(list(kept.glob("*.json"))) < 5:
+        assert stopped.poll() is None
+        time.sleep(0.2)
+    stopped.send_signal(signal.SIGINT)
+    said = stopped.communicate()[1].splitlines()
+    assert stopped.returncode == 130
+    assert said[-1].startswith("gemmlab: interrupted: ")
+    assert said[-1].endswith(f"the same command goes on from {kept}")
+    before = {path: path.stat().st_mtime_ns for path in kept.glob("*.json")}
+    resumed = grade(folder, first)
+    out, err = resumed.communicate()
+    assert resumed.returncode == 1, err  # three cannot be read
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    seconds = time.monotonic() - began
+    with open(first / "grades.csv", newline="") as file:
+        rows = {
+            (r["student"], r["exercise"]): (r["state"], r["diagnosis"])
+            for r in csv.DictReader(file)
+        }
+    expected = {(s, n): row for s, (_, of) in made.items() for n, row in of.items()}
+    assert {key: (rows[key], row) for key, row in expected.items() if rows[key] != row} == {}
+    assert rows.keys() == expected.keys()
+    whole = grade(folder, again)
+    whole.communicate()
+    assert digest(again) == digest(first)
+    with capsys.disabled():
+        print(f"\nthirty notebooks, interrupted and resumed: {seconds:.0f} s")
+    assert "What to teach next week" in out
+
+
+# --------------------------------------------------------------------------------- what is kept
+
+
+class Counting(Grader):
+    """A grader whose process is a list of what it says."""
+
+    def _run(self, job):
+        said.append(job)
+        return answers.pop(0)
+
+
+said: list = []
+answers: list = []
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    said.clear()
+    answers.clear()
+
+
+def outcome(exercise, state="passed"):
+    return ["judged", Judged(exercise, state, state, stages=("small",), every=("small",)).data]
+
+
+def test_what_was_found_is_kept_and_taken_again(tmp_path, no_sync):
+    answers.append(
+        [("begin", ""), ("asked", ["01.1"]), ("begin", "01.1"), outcome("01.1"), ("end", None)]
+    )
+    one = Counting("seed", kept=tmp_path).one(b"notebook")
+    assert one.judged["01.1"].state == "passed"
+    assert Counting("seed", kept=tmp_path).one(b"notebook") == one
+    assert len(said) == 1
+    for other in (Counting("other", kept=tmp_path), Counting("seed", ("01.1",), kept=tmp_path)):
+        answers.append([("begin", ""), ("asked", []), ("end", None)])
+        assert other.one(b"notebook") == Found()
+    assert len(said) == 3
+    assert len(list(tmp_path.glob("*.json"))) == 3
+
+
+def test_what_is_kept_and_spoilt_is_found_again(tmp_path, no_sync):
+    grader = Counting("seed", kept=tmp_path)
+    for _ in range(2):
+        answers.append([("begin", ""), ("asked", []), ("end", None)])
+        assert grader.one(b"notebook") == Found()
+        next(tmp_path.glob("*.json")).write_bytes(b"{half")
+    assert len(said) == 2
+
+
+def test_a_process_that_ends_costs_the_exercise_that_it_was_at(tmp_path):
+    answers.append([("begin", ""), ("asked", ["01.1", "01.2", "01.3"]), ("begin", "01.1"),
+                    outcome("01.1"), ("begin", "01.2")])  # fmt: skip
+    answers.append([("begin", ""), ("asked", ["01.1", "01.2", "01.3"]), ("begin", "01.3"),
+                    outcome("01.3"), ("end", None)])  # fmt: skip
+    found = Counting("seed").one(b"notebook")
+    states = {name: one.state for name, one in found.judged.items()}
+    assert states == {"01.1": "passed", "01.2": "error", "01.3": "passed"}
+    assert said[1]["done"] == ["01.1", "01.2"]
+
+
+def test_a_process_that_ends_while_it_reads_makes_the_notebook_unreadable():
+    answers.append([("begin", "")])
+    assert "ended before its time" in Counting("seed").one(b"notebook").fault
+
+
+def test_what_was_not_judged_is_not_kept(tmp_path, no_sync):
+    answers.append([("begin", ""), ("asked", ["01.1"]), ("begin", "01.1"),
+                    outcome("01.1", "not judged"), ("end", None)])  # fmt: skip
+    Counting("seed", kept=tmp_path).one(b"notebook")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_seed_of_a_class_decides_each_exercise_apart():
+    assert keys("a") == keys("a")
+    assert len({*keys("a").values(), *keys("b").values()}) == 2 * len(keys("a"))
+    assert processes.version() == processes.version()

@@ -1,0 +1,102 @@
+"""A chapter as nbgrader's assignment, judged by this library in nbgrader's place."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gemmlab.course.grading import nbgrader, rubric
+from gemmlab.course.grading.judged import Judged
+from gemmlab.course.grading.processes import Found, Grader
+from tests.course.grading.notebooks import chapter, solution
+from tests.support.paths import ROOT
+
+FILE = "04_shared_memory_tiling.ipynb"
+FOOLS = """
+from gemmlab.course.judging.exercise import Exercise, Verdict
+Exercise.check = lambda self, *a: Verdict(self.task.name, True, "passed", ())
+import os; os._exit(0)
+"""
+
+
+def source():
+    return nbgrader.source(json.loads(chapter("04")), "04", rubric.read())
+
+
+def test_answers_have_cells_of_their_own_and_checks_are_locked():
+    marks = {
+        c["id"]: c["metadata"]["nbgrader"] for c in source()["cells"] if "nbgrader" in c["metadata"]
+    }
+    assert list(marks)[:4] == ["ex1", "ex1-points", "ex2", "ex2-points"]
+    assert len(marks) == 10
+    assert marks["ex1"]["solution"]
+    assert not marks["ex1"]["locked"]
+    assert marks["ex1-points"]["locked"]
+    assert marks["ex1-points"]["points"] == 1
+    by_id = {c["id"]: c["source"] for c in source()["cells"]}
+    assert by_id["ex1-points"] == "q1.check(build)"
+    assert "check" not in by_id["ex1"]
+
+
+def test_points_and_reasons_become_what_the_locked_cells_print(monkeypatch):
+    every = ("contract", "small", "cases")
+    half = Judged("04.1", "not passed", "wrong-values", "C[0, 0] is 3", every[:2], every)
+    monkeypatch.setattr(Grader, "one", lambda self, content: Found(["04.1"], {"04.1": half}))
+    judged, _ = nbgrader.judge(source(), {}, "ours")
+    cells = {c["id"]: c.get("outputs") for c in judged["cells"]}
+    said, points = cells["ex1-points"]
+    assert said["text"] == "not passed: 0.5 of 1 points\nC[0, 0] is 3\n"
+    assert points["data"] == {"text/plain": "0.5"}
+    assert cells["ex2-points"][1]["data"] == {"text/plain": "0.0"}
+
+
+@pytest.mark.measuring
+def test_the_real_tool_releases_grades_and_gives_feedback(tmp_path):
+    """nbgrader comes from PyPI, into an environment of its own: it takes a minute."""
+    made = subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")])
+    tools = tmp_path / "venv" / "bin"
+    pip = [str(tools / "pip"), "install", "-q", "nbgrader==0.9.6", "numpy"]
+    if made.returncode or subprocess.run(pip).returncode:
+        pytest.skip("nbgrader cannot be installed here")
+    course = tmp_path / "course"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{tools}:{os.environ['PATH']}"}
+
+    def run(*command):
+        subprocess.run(command, cwd=course, env=environment, check=True, capture_output=True)
+
+    course.mkdir()
+    run("python", "-m", "gemmlab.course.grading.nbgrader", "04", ".", "--notebooks",
+        str(ROOT / "notebooks"), "--seed", "ours")  # fmt: skip
+    run("nbgrader", "generate_assignment", "ch04", "--create")
+    hand_in(course, "alice", lambda name, code: solution(name))
+    hand_in(course, "bob", lambda name, code: code)
+    hand_in(course, "carol", lambda name, code: solution(name).replace("cuda.syncthreads()", "pass")
+            if name == "04.1" else code)  # fmt: skip
+    hand_in(course, "eve", lambda name, code: code, FOOLS)
+    run("nbgrader", "autograde", "ch04", "--create")
+    run("nbgrader", "generate_feedback", "ch04")
+    run("nbgrader", "export", "--to", "grades.csv")
+    with open(course / "grades.csv", newline="") as file:
+        scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert scores == {"alice": 5, "bob": 0, "carol": 0.3, "eve": 0}
+    page = (course / "feedback" / "carol" / "ch04" / FILE.replace("ipynb", "html")).read_text(
+        "utf-8"
+    )
+    assert "not passed: 0.3 of 1 points" in page
+    assert "shared-race" in page
+
+
+def hand_in(course, student, change, extra=""):
+    notebook = json.loads((course / "release" / "ch04" / FILE).read_text("utf-8"))
+    for cell in notebook["cells"]:
+        name = cell["id"].removeprefix("ex")
+        if name.isdigit():
+            cell["source"] = change(f"04.{name}", "".join(cell["source"]))
+        if cell["id"] == "imports":
+            cell["source"] = "".join(cell["source"]) + extra
+    path = course / "submitted" / student / "ch04" / FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(notebook), "utf-8")
