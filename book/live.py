@@ -334,8 +334,12 @@ def build(site: Path, contents: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     folders = {"--lite-dir": source, "--contents": contents, "--output-dir": target}
     named = [str(part) for folder in folders.items() for part in folder]
+    # It remembers what it has built, and would leave settings out of a folder that is new.
+    (KEPT / ".jupyterlite.doit.db").unlink(missing_ok=True)
     command = [python_of(environment()), "-m", "jupyterlite_core", "build"]
     told(command, *named, "--no-sourcemaps")
+    if "static/pyodide" not in (target / "jupyter-lite.json").read_text("utf-8"):
+        raise MissingError("JupyterLite has left out the settings of Pyodide's place")
     add_page(target, source / "static" / "pyodide")
     return target
 
