@@ -55,7 +55,8 @@ def test_nothing_outlives_a_grade_that_is_killed(tmp_path):
 
 def judging(parent):
     """The processes that judge, below a process."""
-    found = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout
+    command = ["ps", "-ww", "-eo", "pid,ppid,args"]
+    found = subprocess.run(command, capture_output=True, text=True).stdout
     lines = [line.split(None, 2) for line in found.splitlines()[1:]]
     below = {str(parent)}
     for _ in range(4):
