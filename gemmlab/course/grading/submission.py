@@ -40,7 +40,7 @@ class Cell:
     @property
     def file(self) -> str:
         """What its code is called in tracebacks: the cell's own id may be any text."""
-        return f"<cell {self.number}>"
+        return f"<submitted cell {self.number}>"
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ def stand(home: Path, package: Path, compiled: Path | None = None) -> Walls:
     """
     if sys.platform != "linux":
         return Walls(limits().stand, f"{platform.system()} has no namespaces")
+    _call("prctl", DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)  # with who started it
     try:
         _alone()
     except OSError as error:
