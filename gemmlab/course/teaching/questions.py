@@ -8,6 +8,7 @@ needs, so that it can be solved with a pencil.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
@@ -127,8 +128,8 @@ def pieces(draw: Random) -> Question:
     return Question(
         "Eight rows of a matrix",
         f"`ldmatrix` reads the eight rows of an 8×8 matrix, 16 B each; the rows lie {pitch} B "
-        f"apart in shared memory of {BANKS} banks of 4 B. How many wavefronts does the matrix take, and "
-        f"how many with rows {pitch + 16} B apart?",
+        f"apart in shared memory of {BANKS} banks of 4 B. How many wavefronts does the matrix take, "
+        f"and how many with rows {pitch + 16} B apart?",
         f"{count}; and {padded}.",
     )
 
@@ -138,10 +139,11 @@ def resident(draw: Random) -> Question:
     gpu = device(draw.choice(("a100_80gb", "h100_sxm", "h200")))
     threads, registers = draw.choice((64, 128, 256, 512)), 8 * draw.randint(4, 16)
     kilobytes = draw.choice((8, 16, 24, 33, 48, 66))
+    roomy = replace(gpu, threads_per_sm=1 << 20, blocks_per_sm=1 << 20)  # for each limit by itself
     by = {
-        "threads and blocks": resident_blocks(gpu, threads),
-        "shared memory": resident_blocks(gpu, threads, 1024 * kilobytes),
-        "registers": resident_blocks(gpu, threads, registers=registers),
+        "threads or blocks": resident_blocks(gpu, threads),
+        "shared memory": resident_blocks(roomy, threads, 1024 * kilobytes),
+        "registers": resident_blocks(roomy, threads, registers=registers),
     }
     count = resident_blocks(gpu, threads, 1024 * kilobytes, registers)
     tight = " and ".join(name for name, most in by.items() if most == count)

@@ -137,6 +137,21 @@ def test_waves_by_hand():
         assert 0 < last <= sms
 
 
+def test_occupancy_by_hand():
+    """All three machines have 65536 registers and 2048 threads in 32 blocks, of 4 quarters."""
+    for _, (count, *_), one in of("Occupancy"):
+        asked = r"(\d+) threads of (\d+) registers, and (\d+) KiB.*registers.* (\d+) KiB of shared"
+        threads, registers, own, shared = map(int, re.search(asked, one.text).groups())
+        limits = {
+            "threads or blocks": min(32, 2048 // threads),
+            "shared memory": shared // (own + 1),
+            "registers": 4 * (16384 // (32 * registers)) // (threads // 32),
+        }
+        assert count == min(limits.values())
+        named = one.answer.partition("by ")[2].partition(";")[0].split(" and ")
+        assert named == [name for name, most in limits.items() if most == count]
+
+
 def test_rounding_by_hand():
     bits = {"float16": 10, "bfloat16": 7, "tf32": 10}
     for _, (gap, near, down), one in of("Rounding"):
