@@ -128,7 +128,7 @@ def pieces(draw: Random) -> Question:
     return Question(
         "Eight rows of a matrix",
         f"`ldmatrix` reads the eight rows of an 8×8 matrix, 16 B each; the rows lie {pitch} B "
-        f"apart in shared memory of {BANKS} banks of 4 B. How many wavefronts does the matrix take, "
+        f"apart in shared memory of {BANKS} banks of 4 B. How many wavefronts does it take, "
         f"and how many with rows {pitch + 16} B apart?",
         f"{count}; and {padded}.",
     )
