@@ -19,7 +19,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("gemmlab class", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        "gemmlab class", description="A class's folder, the teacher's answers, and exams."
+    )
     verbs = parser.add_subparsers(metavar="WHAT", required=True)
     add = verbs.add_parser("new", help="write a class's folder: notebooks, syllabus, grading")
     add.add_argument("folder", type=Path, metavar="FOLDER", help="is made; it must not be there")
@@ -31,7 +33,10 @@ def _parser() -> argparse.ArgumentParser:
         help="plan these alone (default: all, and the weeks)",
     )
     add.add_argument(
-        "--weeks", type=_count, help=f"plan this many weeks alone (default: {syllabus.WEEKS})"
+        "--weeks",
+        type=_count,
+        metavar="NUMBER",
+        help=f"plan this many weeks alone (default: {syllabus.WEEKS})",
     )
     add.set_defaults(do=_new)
     add = verbs.add_parser("answers", help="write each exercise's answer and mistakes")
@@ -42,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     add.set_defaults(do=_answers)
     add = verbs.add_parser("exam", help="draw questions, and a sheet of their answers")
     _add_drawn(add, "decides what is drawn: the same text gives the same exam")
-    add.add_argument("--questions", type=_count, default=6, help="how many (default: %(default)s)")
+    add.add_argument(
+        "--questions", type=_count, default=6, metavar="NUMBER", help="default: %(default)s"
+    )
     add.add_argument(
         "--output",
         type=Path,
@@ -55,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_drawn(add: argparse.ArgumentParser, seed: str) -> None:
-    add.add_argument("--chapters", type=_chapters, required=True, help="with commas: 04,05")
+    add.add_argument(
+        "--chapters", type=_chapters, required=True, metavar="NUMBERS", help="with commas: 04,05"
+    )
     add.add_argument("--seed", required=True, metavar="TEXT", help=seed)
 
 

@@ -162,4 +162,5 @@ def _lines(chapter: Chapter, chosen: Fit) -> list[str]:
 
 
 def _name(part: Part) -> str:
-    return f"exercise {part.exercise}" if part.exercise else part.title
+    """A part as a plan names it: "exercise 04.1", or "2 · One tile" for a section "2. One tile"."""
+    return f"exercise {part.exercise}" if part.exercise else part.title.replace(". ", " · ", 1)

@@ -75,3 +75,4 @@ def test_the_syllabus_says_what_to_skip():
     assert f"take {sum(one.minutes for one in EVERY)} minutes" in text
     assert "Skip whole chapters: 03 · Threads, warps and blocks, 04" in text
     assert "- At home: exercise" in text
+    assert "; 2 · Guess first (" in text
