@@ -36,6 +36,8 @@ records, plots, explorers, exercises, guess, changed_lines
     recorded measurements, and what the chapters draw, let you move, ask of you, and compare
 grading
     points and reasons for the notebooks of a class; ``gemmlab grade`` on a terminal
+teaching
+    assignments, syllabuses, answers and exams; ``gemmlab class`` on a terminal
 
 ``import gemmlab`` needs NumPy alone; Numba, CUDA, matplotlib and widgets load when they are used.
 """
@@ -82,6 +84,7 @@ _LAZY = {
     "residual": "measure.measurement",
     "run": "measure.backends",
     "simulate": "simt",
+    "teaching": "course.teaching",
 }
 
 _NEEDS = {"plots": "matplotlib"}  # beside NumPy, to be loaded at all

@@ -1,4 +1,4 @@
-"""The command ``gemmlab``: doctor, lab, simulate, grade, record, check, book."""
+"""The command ``gemmlab``: doctor, lab, simulate, grade, class, record, check, book."""
 
 import argparse
 import contextlib
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code, 0 if all went well."""
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
-    if rest and arguments.verb not in HANDED_OVER:
+    if rest and arguments.verb not in (*HANDED_OVER, "class"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if arguments.verb is None:
         parser.print_help()
@@ -59,6 +59,10 @@ def _parser() -> argparse.ArgumentParser:
         add.set_defaults(do=_run_py)
     _add_simulate(verbs)
     _add_grade(verbs)
+    add = verbs.add_parser(
+        "class", help="for teachers: assignments, a syllabus, answers, exams", add_help=False
+    )
+    add.set_defaults(do=_class)
     _add_record(verbs)
     add = verbs.add_parser("check", help="validate files of recorded measurements")
     add.add_argument("files", nargs="*", type=Path, help="default: all that come with gemmlab")
@@ -311,6 +315,12 @@ def _grade(arguments: argparse.Namespace) -> int:
     from gemmlab import grading
 
     return grading.verb(arguments)
+
+
+def _class(arguments: argparse.Namespace) -> int:
+    from gemmlab import teaching
+
+    return teaching.verb(arguments.rest)
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import gemmlab
 from gemmlab import __main__, cli, device, doctor, records
 from gemmlab.measure import recording
 
-VERBS = ("doctor", "lab", "simulate", "grade", "record", "check", "book")
+VERBS = ("doctor", "lab", "simulate", "grade", "class", "record", "check", "book")
 TRUNCATED = '{"schema":1,"kernel":"ti'
 
 
