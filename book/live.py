@@ -119,10 +119,9 @@ def from_npm(package: str, names: Iterable[str]) -> dict[str, bytes]:
         with urllib.request.urlopen(address, timeout=SECONDS) as answer:
             packed = answer.read()
     except OSError as error:
-        before = "".join(f"neither {DISTRIBUTION} ({why}) nor " for why in UNREACHED)
-        raise MissingError(
-            f"{before}{registry} is {'' if before else 'not '}reached ({error})"
-        ) from None
+        before = [f"neither {DISTRIBUTION.format(PYODIDE)} ({why}) nor" for why in UNREACHED]
+        is_not = "is" if before else "is not"
+        raise MissingError(" ".join([*before, registry, is_not, f"reached ({error})"])) from None
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
         return {name: files.extractfile(f"package/{name}").read() for name in names}
 

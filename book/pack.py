@@ -14,7 +14,6 @@ import shutil
 import zipfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
 PACKS = {
     "libraries": (
         "numpy", "matplotlib", "contourpy", "kiwisolver", "pillow", "cycler", "python-dateutil",

@@ -1,4 +1,4 @@
-"""What `pack.mjs` runs: compile the packages in /work/in into /work/out.bin, a tar in gzip.
+"""What `pack.mjs` runs: compile the packages in /packing/in into /packing/out.bin, a tar in gzip.
 
 Python reads a file of bytecode in half of the time that it takes to read and compile its source.
 Packages of others go without their sources; those of gemmlab stay, because the simulated GPU reads
@@ -15,7 +15,7 @@ from pathlib import Path
 
 SITE = "/lib/python3.14/site-packages"
 UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
-FOLDER = Path("/work/in")
+FOLDER = Path("/packing/in")
 
 
 def compiled(file: Path, name: str) -> bytes:
@@ -32,7 +32,7 @@ def add(pack: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 with (
-    gzip.GzipFile("/work/out.bin", "wb", 9, mtime=0) as out,
+    gzip.GzipFile("/packing/out.bin", "wb", 9, mtime=0) as out,
     tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as pack,
 ):
     for file in sorted(Path(at) / name for at, _, names in os.walk(FOLDER) for name in names):
