@@ -1,16 +1,10 @@
 """What run.py installs with, what it says where that fails, and which packages a GPU asks for."""
 
-import importlib.util
 import sys
 
 import pytest
 
-from tests.support.paths import ROOT
-
-SPEC = importlib.util.spec_from_file_location("run", ROOT / "run.py")
-run = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(run)
-
+import run
 
 # -------------------------------------------------------------------------------------- installing
 

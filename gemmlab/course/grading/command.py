@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from argparse import Namespace
@@ -21,6 +20,7 @@ from gemmlab.course.grading.submission import LARGEST
 from gemmlab.course.grading.table import Row
 from gemmlab.course.judging.apart import copies
 from gemmlab.here import files
+from gemmlab.here.detection import cores
 
 INTERRUPTED = 130
 
@@ -70,7 +70,7 @@ class Work:
         """What is found in each notebook, as they come."""
         notebooks = [partial(_content, one.path) for one in self.handed]
         found: dict[int, Found] = {}
-        for at, one in grader.every(notebooks, self.workers or processors()):
+        for at, one in grader.every(notebooks, self.workers or cores()):
             found[at] = one
             self.done += 1
             self.say(f"{self.done} of {len(self.handed)}: {self.handed[at].path.name}")
@@ -107,14 +107,6 @@ def chosen(only: Sequence[str]) -> list[str]:
             raise ValueError(f"--only {word!r} names no exercise; use {known}")
         names += own
     return [name for name in every if name in names]
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # Linux alone tells
-        return os.cpu_count() or 1
 
 
 def _content(path: Path) -> bytes:

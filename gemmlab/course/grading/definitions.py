@@ -109,8 +109,7 @@ class Definitions:
             self._compute()
         for statement in self.deferred:
             self._define_later(statement)
-        made = tuple(map(self._answer, self.check.arguments))
-        return made
+        return tuple(map(self._answer, self.check.arguments))
 
     def _answer(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Name) and node.id not in self.space and node.id not in BUILTINS:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -226,4 +225,3 @@ def _kill(process: subprocess.Popen) -> None:
         process.kill()
         with suppress(subprocess.TimeoutExpired):
             process.wait(10)
-            time.sleep(0)

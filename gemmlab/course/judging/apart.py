@@ -18,7 +18,6 @@ import io
 import os
 import selectors
 import signal
-import sys
 import time
 import traceback
 import warnings
@@ -39,6 +38,7 @@ from gemmlab.course.judging.copy_of_process import (
     spent,
     started,
 )
+from gemmlab.here.detection import THREADS
 
 SECONDS = 3.0  # of the processor, from one result to the next; what is judged takes milliseconds
 IN_PAGE = 20.0  # the same in the page of a browser, where Python is five times slower
@@ -66,7 +66,7 @@ def apart(work: Callable[[], Iterator[Any]], seconds: float = SECONDS) -> Iterat
     seconds : from one result to the next, of the processor; a copy that waits has as many
     Raises NotJudged where the clock on the wall had to end it.
     """
-    if sys.platform == "emscripten":
+    if not THREADS:
         return _in_page(work)
     if not copies():
         return work()
