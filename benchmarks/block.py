@@ -2,9 +2,10 @@
 
     python -m benchmarks.block OUT.json [--steps 400]
 
-It learns the characters of a text that comes with Python, `pydoc_data.topics`, in FP32. "step": the
-median time of a step; "products": the time of each of its products, in a row of the same; "losses":
-of all steps. What ships is gemmlab/recorded/<device>/block.json.
+It learns the characters of a text that comes with Python, `pydoc_data.topics`, in FP32. "steps": of
+characters that become vectors by a product, and by a table: the median time, the losses, and what
+each kernel took; "products": the time of each product, in a row of the same. What ships is
+gemmlab/recorded/<device>/block.json.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from gemmlab.course.ch13_in_action import in_torch
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, stamp
 from gemmlab.measure import store
-from gemmlab.measure.benchmarks import REQUIRED, BlockProduct, BlockStep
+from gemmlab.measure.benchmarks import REQUIRED, BlockKernel, BlockProduct, BlockStep
 from gemmlab.model.layers import Batched
 
 SEED, RATE = 0, 1e-3
-WARM_UP, IN_A_ROW, ROUNDS = 20, 50, 7
+WARM_UP, IN_A_ROW, ROUNDS, PROFILED = 20, 50, 7, 5
 SAMPLE = 240  # characters that it writes at the end
 
 
@@ -74,29 +75,66 @@ def product(of: Batched) -> float:
     return in_a_row(lambda: left @ right)
 
 
-def learn(block: models.Block, numbers: np.ndarray, steps: int) -> tuple[dict, list, list]:
-    """Train; return the weights, the losses, and the times of the steps [s]."""
-    import torch
+class Training:
+    """A block with its optimizer and the text that it learns."""
 
-    w = in_torch.weights(block, "cuda", SEED)
-    optimizer = torch.optim.AdamW(w.values(), lr=RATE, fused=True)
-    every, draw = torch.tensor(numbers, device="cuda"), np.random.default_rng(SEED)
-    losses, marks = [], []
-    places = torch.arange(block.context + 1, device="cuda")
-    for _ in range(steps):
-        starts = draw.integers(0, numbers.size - block.context - 1, block.batch)
-        some = every[torch.tensor(starts, device="cuda")[:, None] + places]
-        optimizer.zero_grad()
-        scores = in_torch.characters(block, w, some[:, :-1])
+    def __init__(self, block: models.Block, numbers: np.ndarray, looked_up: bool) -> None:
+        import torch
+
+        self.block, self.looked_up = block, looked_up
+        self.w = in_torch.weights(block, "cuda", SEED)
+        self.optimizer = torch.optim.AdamW(self.w.values(), lr=RATE, fused=True)
+        self.text = torch.tensor(numbers, device="cuda")
+        self.draw = torch.Generator("cuda").manual_seed(SEED)
+        self.places = torch.arange(block.context + 1, device="cuda")
+
+    def step(self) -> Any:
+        """Learn from a batch of places of the text; return the loss, a tensor."""
+        import torch
+
+        last = len(self.text) - len(self.places)
+        # Drawn on the GPU: a copy from the host would wait for all that is queued.
+        starts = torch.randint(last, (self.block.batch, 1), generator=self.draw, device="cuda")
+        some = self.text[starts + self.places]
+        self.optimizer.zero_grad()
+        scores = in_torch.characters(self.block, self.w, some[:, :-1], self.looked_up)
         loss = torch.nn.functional.cross_entropy(scores, some[:, 1:].reshape(-1))
         loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-        marks.append(torch.cuda.Event(enable_timing=True))
-        marks[-1].record()
-    torch.cuda.synchronize()
-    each = [a.elapsed_time(b) * 1e-3 for a, b in pairwise(marks[WARM_UP:])]
-    return w, [round(float(x), 4) for x in losses], each
+        self.optimizer.step()
+        return loss.detach()
+
+    def learn(self, steps: int) -> tuple[list[float], float]:
+        """Return the losses of so many steps, and the median time of one [s]."""
+        import torch
+
+        losses, marks = [], []
+        for _ in range(steps):
+            losses.append(self.step())
+            marks.append(torch.cuda.Event(enable_timing=True))
+            marks[-1].record()
+        torch.cuda.synchronize()
+        each = [a.elapsed_time(b) * 1e-3 for a, b in pairwise(marks[WARM_UP:])]
+        return [round(float(x), 4) for x in losses], rounded(median(each))
+
+    def kernels(self) -> list[BlockKernel]:
+        """Return what each kernel takes of a step, the longest first."""
+        import torch
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
+            for _ in range(PROFILED):
+                self.step()
+            torch.cuda.synchronize()
+        found: dict[str, list[float]] = {}
+        for event in profiled.events():
+            on_gpu = event.device_type == torch.autograd.DeviceType.CUDA
+            if on_gpu and not event.name.startswith("Optimizer."):  # a name for what it launches
+                found.setdefault(event.name, []).append(event.time_range.elapsed_us() * 1e-6)
+        rows = [
+            BlockKernel(name[:160], round(len(each) / PROFILED), rounded(sum(each) / PROFILED))
+            for name, each in found.items()
+        ]
+        return sorted(rows, key=lambda row: -row.seconds)
 
 
 def written(block: models.Block, w: dict[str, Any], every: str, numbers: np.ndarray) -> str:
@@ -126,10 +164,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.backends.cuda.matmul.allow_tf32 = False
     every, numbers = text()
     block = models.Block(len(every))
-    w, losses, each = learn(block, numbers, asked.steps)
-    sample = written(block, w, every, numbers)
-    print(f"{block}: a step takes {median(each) * 1e3:.3f} ms; losses {losses[0]} … {losses[-1]}")
-    print(sample)
+    steps = []
+    for looked_up in (False, True):
+        training = Training(block, numbers, looked_up)
+        losses, seconds = training.learn(asked.steps)
+        sample = written(block, training.w, every, numbers)
+        steps.append(BlockStep(looked_up, vars(block), seconds, losses, sample, training.kernels()))
+        print(f"{'table' if looked_up else 'product'}: a step takes {seconds * 1e3:.3f} ms, its "
+              f"kernels {sum(k.seconds for k in steps[-1].kernels) * 1e3:.3f}; losses {losses[0]} "
+              f"… {losses[-1]}\n{sample}")  # fmt: skip
+        for kernel in steps[-1].kernels[:12]:
+            print(f"   {kernel.seconds * 1e6:8.1f} us {kernel.launches:3} {kernel.name[:90]}")
     rows = []
     for one in models.products(block):
         told, found = models.predict(one, detect()), product(one.product)
@@ -145,8 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         **stamp("date", "python", "numpy", "driver"),
         "torch": torch.__version__, "cuda": torch.version.cuda, "seed": SEED, "rate": RATE,
     }  # fmt: skip
-    done = BlockStep(vars(block), rounded(median(each)), tuple(losses), sample)
-    store.write(asked.out, provenance, {"step": [done], "products": rows}, REQUIRED)
+    store.write(asked.out, provenance, {"steps": steps, "products": rows}, REQUIRED)
     return 0
 
 

@@ -399,29 +399,48 @@ class BlockProduct:
 
 
 @dataclass(frozen=True)
-class BlockStep:
-    """A step of a block: its sizes, its time [s], the losses of a training, and what it wrote."""
+class BlockKernel:
+    """What a kernel took of a step, all its launches together [s], as PyTorch's profiler says."""
 
+    name: str
+    launches: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BlockStep:
+    """A step of a block: its sizes, its time [s], the losses of a training, and what it wrote.
+
+    looked_up : whether characters become vectors by a table, or by a product
+    """
+
+    looked_up: bool
     sizes: Mapping[str, int]
     seconds: float
     losses: tuple[float, ...]
     sample: str
+    kernels: tuple[BlockKernel, ...]
 
 
 @dataclass(frozen=True)
 class BlockTimes(Recorded):
     """One run of `benchmarks/block.py`."""
 
-    step: tuple[BlockStep, ...]
+    steps: tuple[BlockStep, ...]
     products: tuple[BlockProduct, ...]
 
 
 def block_times(device: str = "h100_sxm", root: str | Path = store.ROOT) -> BlockTimes:
     """Read how long a transformer's block took to train on `device`."""
-    tables = {"step": BlockStep, "products": _block_product}
+    tables = {"steps": _block_step, "products": _block_product}
     return _read(BlockTimes, device, "block.json", root, tables)
 
 
 def _block_product(name: str, direction: str, product: dict, seconds: float) -> BlockProduct:
     batched = Batched(product["count"], Gemm(**product["gemm"]))
     return BlockProduct(name, direction, batched, seconds)
+
+
+def _block_step(losses: list, kernels: list[dict], **told: Any) -> BlockStep:
+    found = tuple(BlockKernel(**one) for one in kernels)
+    return BlockStep(losses=tuple(losses), kernels=found, **told)

@@ -68,6 +68,9 @@ def products(block: Block) -> Iterator[Work]:
         yield _product(name, "forward", Gemm(n, outputs, inputs))
         yield _product(name + ", inputs", "backward", Gemm(n, inputs, outputs, layout="nt"))
         yield _product(name + ", weights", "backward", Gemm(inputs, outputs, n, layout="tn"))
+    v = block.vocabulary
+    yield _product("characters to vectors", "forward", Gemm(n, d, v))
+    yield _product("characters to vectors, weights", "backward", Gemm(v, d, n, layout="tn"))
     heads = Attention(
         block.batch, block.heads, block.context, block.context, d // block.heads, "float32"
     )
@@ -96,7 +99,8 @@ def passes(block: Block) -> Iterator[Work]:
     s = FLOAT * block.batch * block.heads * block.context**2
     p = FLOAT * block.tokens * block.vocabulary
     forward = {
-        "characters and places to vectors": 3 * x,
+        "characters as rows of 0 and 1": 3 * p,
+        "places": 2 * x,
         "norms, three": 3 * 2 * x,
         "heads apart": 3 * 2 * x,
         "scale": 2 * s,
@@ -124,14 +128,15 @@ def passes(block: Block) -> Iterator[Work]:
         yield from (Work(name, direction, None, size) for name, size in table.items())
 
 
-def predict(work: Work, device: Device) -> float:
+def predict(work: Work, device: Device, of_peak: float = 1.0) -> float:
     """Return the time of a part of a step [s]: of its tiles, or of its bytes, and of a launch.
 
     A batch of products has as many tiles as one that is as many times as high.
+    of_peak : the part of the peak that the library reaches with a large product; 1 for a bound
     """
     seconds = work.bytes / device.dram_bandwidth
     if work.product:
         count, one = work.product
         tall = Gemm(count * one.m, one.n, one.k, dtype=one.dtype)
-        seconds = max(seconds, choose(tall, device).seconds)
+        seconds = max(seconds, choose(tall, device).seconds / of_peak)
     return seconds + (device.launch_interval or 0.0)

@@ -76,10 +76,14 @@ def weights(block: Block, device: str, seed: int = 0) -> dict[str, Any]:
     return {name: x.to(device).requires_grad_() for name, x in made.items()}
 
 
-def characters(block: Block, w: dict[str, Any], text: Any) -> Any:
-    """Return the scores of each next character; text : (batch, context) numbers of characters."""
+def characters(block: Block, w: dict[str, Any], text: Any, looked_up: bool = False) -> Any:
+    """Return the scores of each next character; text : (batch, context) numbers of characters.
+
+    looked_up : the vector of a character is a row of a table, as one usually writes it; else it is
+        a product with a row that is 1 for this character and 0 for all others
+    """
     import torch
-    from torch.nn.functional import layer_norm
+    from torch.nn.functional import layer_norm, one_hot
 
     d, size = block.width, block.width // block.heads
     batch, context = text.shape
@@ -90,7 +94,11 @@ def characters(block: Block, w: dict[str, Any], text: Any) -> Any:
     def layer(x: Any, name: str) -> Any:
         return torch.addmm(w[name + "+"], x, w[name])
 
-    x = (w["characters"][text] + w["places"][:context]).view(-1, d)
+    if looked_up:
+        x = w["characters"][text]
+    else:
+        x = one_hot(text, block.vocabulary).float() @ w["characters"]
+    x = (x + w["places"][:context]).view(-1, d)
     heads = layer(norm(x, "1"), "qkv").view(batch, context, 3, block.heads, size)
     q, k, v = (each.contiguous() for each in heads.permute(2, 0, 3, 1, 4))
     later = torch.ones(context, context, dtype=torch.bool, device=text.device).triu(1)
