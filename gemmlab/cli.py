@@ -213,7 +213,7 @@ def _fail(message: str) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    print(doctor.report())
+    print(f"gemmlab {gemmlab.__version__}\n{doctor.report()}")
     return 0
 
 

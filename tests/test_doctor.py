@@ -147,7 +147,7 @@ def test_the_real_environment():
     assert set(env.packages) == set(doctor.NEEDS)
     assert env.packages["numpy"]
     assert env.python >= (3, 11)
-    assert report(env).startswith("gemmlab ")
+    assert report(env).startswith("  ok  Python ")
     for problem in ("no-driver", "no-gpu", "no-numba-cuda", "driver-too-old", "broken"):
         assert find(ill(problem), "GPU").text
 

@@ -43,7 +43,7 @@ class Digits:
 
 @cache
 def load() -> tuple[Digits, Digits]:
-    """Give the digits to learn from, and those of the test, which other people wrote.
+    """Give the digits to learn from, and those of the test.
 
     >>> taught, test = load()
     >>> taught.pixels.shape, len(test)

@@ -72,7 +72,8 @@ def loss_and_gradient(scores: Any, targets: Any) -> tuple[float, Any]:
     shifted = scores - scores.max(axis=0)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=0))
     batch = np.float32(targets.shape[1])
-    return -float((targets * log_p).sum()) / batch, (np.exp(log_p) - targets) / batch
+    loss = -float((targets * log_p).sum()) / float(batch)
+    return loss, (np.exp(log_p) - targets) / batch
 
 
 def gradients(

@@ -2,24 +2,29 @@
 
 `launches` lists them in their order, for a network of `network` with its arrays in `Memory`. Fused,
 an epilogue does what follows a product; else a launch of its own does. `simulate_step` runs them on
-the simulated GPU, `predict_step` says how long they take.
+the simulated GPU, `predict_step` says how long they take. The kernels between the products stand at
+the end: memory bound and short.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy import float32
 
 from gemmlab import Gemm
 from gemmlab.compiled.forecast.executed import execute
 from gemmlab.compiled.forecast.kernel import Forecast, at_its_clock, forecast, known_device
 from gemmlab.compiled.sass.compiling import listing
-from gemmlab.course.ch13_in_action import dense, elementwise
+from gemmlab.course.ch13_in_action import dense
 from gemmlab.course.ch13_in_action.network import Network
 from gemmlab.device import Device, name_of
-from gemmlab.simt import simulate
+from gemmlab.simt import cuda, simulate
 
+WARP = 32
+ALL = 0xFFFFFFFF  # lanes of a warp
 PLANE = 8, 32  # rows and columns of a block of threads with an element each
 ROWS = 4  # of a block of `step_biases`: a warp each
 
@@ -89,11 +94,7 @@ def launches(
 
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         x, y = of.values[i], of.values[i + 1]
-        epilogue, alone = (
-            (dense.BIAS, elementwise.add_bias)
-            if i == last
-            else (dense.RECTIFIER, elementwise.rectify)
-        )
+        epilogue, alone = (dense.BIAS, add_bias) if i == last else (dense.RECTIFIER, rectify)
         if fused:
             yield product(f"forward {i + 1}", w, x, y, b, "nn", epilogue)
         else:
@@ -102,7 +103,7 @@ def launches(
     scores, batch = of.values[-1], of.losses.size
     grid = -(-batch // PLANE[1]), 1
     yield Launch(
-        "loss", elementwise.softmax_gradient, grid, (PLANE[1], 1),
+        "loss", softmax_gradient, grid, (PLANE[1], 1),
         (scores, of.targets, of.gradients[-1], of.losses),
     )  # fmt: skip
     for i in reversed(range(last + 1)):
@@ -111,19 +112,15 @@ def launches(
             yield product(f"inputs {i + 1}", w, g, of.gradients[i - 1], x, "tn", dense.MASK)
         elif i:
             yield product(f"inputs {i + 1}", w, g, of.products[i - 1], x, "tn", dense.STORE)
-            yield each(
-                f"mask {i + 1}", elementwise.mask, of.products[i - 1], x, of.gradients[i - 1]
-            )
+            yield each(f"mask {i + 1}", mask, of.products[i - 1], x, of.gradients[i - 1])
         if fused:
             yield product(f"weights {i + 1}", g, x, w, w, "nt", dense.step(rate))
         else:
             yield product(f"weights {i + 1}", g, x, of.of_weights[i], w, "nt", dense.STORE)
-            yield each(
-                f"step {i + 1}", elementwise.subtract, of.of_weights[i], w, np.float32(rate), of=w
-            )
+            yield each(f"step {i + 1}", subtract, of.of_weights[i], w, np.float32(rate), of=w)
         yield Launch(
-            f"biases {i + 1}", elementwise.step_biases, (-(-g.shape[0] // ROWS), 1),
-            (elementwise.WARP, ROWS), (g, network.biases[i], np.float32(rate)),
+            f"biases {i + 1}", step_biases, (-(-g.shape[0] // ROWS), 1),
+            (WARP, ROWS), (g, network.biases[i], np.float32(rate)),
         )  # fmt: skip
 
 
@@ -162,3 +159,67 @@ def predict_step(
         interval = told.launch if not found else (target.launch_interval or told.launch)
         found.append((one, replace(told, launch=interval)))
     return found
+
+
+# ------------------------------------------------------------------------- between the products
+
+
+def add_bias(Y, b, H):
+    """Store Y + b in H, a thread for each element."""
+    c, r = cuda.grid(2)
+    if r < Y.shape[0] and c < Y.shape[1]:
+        H[r, c] = Y[r, c] + b[r, 0]
+
+
+def rectify(Y, b, H):
+    """Store max(0, Y + b) in H, a thread for each element."""
+    c, r = cuda.grid(2)
+    if r < Y.shape[0] and c < Y.shape[1]:
+        y = Y[r, c] + b[r, 0]
+        H[r, c] = y if y > 0 else float32(0)
+
+
+def mask(Y, X, G):
+    """Let the gradient Y pass to G where the layer's input X was positive."""
+    c, r = cuda.grid(2)
+    if r < Y.shape[0] and c < Y.shape[1]:
+        G[r, c] = Y[r, c] if X[r, c] > 0 else float32(0)
+
+
+def subtract(G, W, rate):
+    """Move the weights W against their gradient G."""
+    c, r = cuda.grid(2)
+    if r < W.shape[0] and c < W.shape[1]:
+        W[r, c] -= rate * G[r, c]
+
+
+def softmax_gradient(S, T, G, losses):
+    """Store the gradient of the mean cross entropy by the scores S: a thread for each image."""
+    c = cuda.grid(1)
+    if c < S.shape[1]:
+        largest = S[0, c]
+        for r in range(1, S.shape[0]):
+            largest = max(largest, S[r, c])
+        total = float32(0)
+        for r in range(S.shape[0]):
+            total += math.exp(S[r, c] - largest)
+        loss = float32(0)
+        for r in range(S.shape[0]):
+            log_p = S[r, c] - largest - math.log(total)
+            loss -= T[r, c] * log_p
+            G[r, c] = (math.exp(log_p) - T[r, c]) / float32(S.shape[1])
+        losses[c] = loss
+
+
+def step_biases(G, b, rate):
+    """Move the biases b against the sums of the rows of G: a warp for each row."""
+    lane = cuda.threadIdx.x
+    r = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
+    if r < G.shape[0]:
+        total = float32(0)
+        for c in range(lane, G.shape[1], WARP):
+            total += G[r, c]
+        for distance in (16, 8, 4, 2, 1):
+            total += cuda.shfl_down_sync(ALL, total, distance)
+        if lane == 0:
+            b[r, 0] -= rate * total
