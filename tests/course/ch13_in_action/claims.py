@@ -3,7 +3,7 @@
 import numpy as np
 
 from gemmlab.course.ch13_in_action import block as transformer
-from gemmlab.course.ch13_in_action import digits
+from gemmlab.course.ch13_in_action import dense, digits
 from gemmlab.formats import FORMATS
 from tests.course.ch13_in_action.test_chapter import (
     GONE,
@@ -75,6 +75,7 @@ def numbers_kept(c: Claims) -> None:
     c.at("epilogue-read")
     c.holds("ends at {}, and below {} its numbers get coarser until they end at {} (",
             HALF.largest, 2.0**HALF.emin, 2.0 ** (HALF.emin - HALF.fraction_bits))  # fmt: skip
+    c.given("what FP16 makes of them", "nothing but 0")
     c.at("range-read")
     g = gradients()
     spread = np.log2(np.quantile(g[g > 0], [0.0, 1.0]))
@@ -119,7 +120,8 @@ def a_steps_time(c: Claims) -> None:
     c.given("launches' names", "forward 2 has")
     c.tested("test_no_launch_takes_less_than_two_microseconds", "at least 2 µs")
     c.holds("a step of {} ms", 1e3 * one.seconds)
-    c.given("between which stores", "between two stores")
+    rows, columns = dense.TILING.thread
+    c.holds("with {} sums would wait {} times", rows * columns, rows * columns)
     c.holds("has {} tiles and a k of {}.", launch("forward 2").blocks, two.k)
     split = parts("forward 2").parts.tiling.split
     c.holds("With {} parts of k all {} blocks", split, split * launch("forward 2").blocks)
