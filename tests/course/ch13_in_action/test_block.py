@@ -23,16 +23,6 @@ def test_training_takes_six_operations_for_each_weight_and_token():
     assert attention == 6 * MODEL.batch * MODEL.heads * one
 
 
-def test_weights_are_those_that_torch_gets():
-    torch = pytest.importorskip("torch")
-    from gemmlab.course.ch13_in_action import in_torch
-
-    made = in_torch.weights(MODEL, "cpu")
-    learned = sum(x.numel() for name, x in made.items() if "+" not in name and "norm" not in name)
-    assert learned == MODEL.weights
-    assert isinstance(made["qkv"], torch.Tensor)
-
-
 def test_a_gradient_of_weights_sums_over_tokens():
     for name in ("queries, keys, values", "up", "down"):
         forward, inputs, weights = (

@@ -1,5 +1,7 @@
 """The network of digits: its gradients by differences, its steps by any kernel, what it learns."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
@@ -123,6 +125,26 @@ def test_a_rung_multiplies_views_of_any_layout(rung, layout):
     problem, *stored = products.as_stored(rung, left, right)
     assert problem == Gemm(6, 5, 7, layout=layout if layout in rung.layouts else "nn")
     assert all(x.flags.c_contiguous for x in stored)
+
+
+def test_where_a_gpu_is_the_rung_is_compiled_once_for_each_shape(monkeypatch):
+    made = []
+
+    class Runner:
+        def __init__(self, kernel, problem, tiling):
+            made.append(problem)
+
+        def compute(self, problem, operands):
+            return problem.reference(operands).astype(np.float32)
+
+    monkeypatch.setattr(products, "choose", lambda kernel, backend: "gpu")
+    monkeypatch.setattr(products, "_runner", lru_cache(Runner))
+    product = products.by(kernels.tiled)
+    for seed in (6, 6, 9):
+        a, b = operands(seed, 5, 7)
+        assert np.array_equal(product(a, b), a @ b)
+        assert np.array_equal(product(b.T, a.T), b.T @ a.T)
+    assert len(made) == 4  # two shapes of each sort
 
 
 def test_a_kernel_of_ones_own_takes_part():
