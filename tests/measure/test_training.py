@@ -115,6 +115,7 @@ def test_the_recorded_curve_is_that_of_numpy():
     np.testing.assert_allclose(list(losses), RECORD.curves[0].losses[:22], rtol=2e-3)
 
 
+@pytest.mark.measuring
 def test_a_split_is_the_one_that_is_suggested():
     assert len(RECORD.splits) == 2 * 8
     for one in RECORD.splits:
@@ -123,6 +124,7 @@ def test_a_split_is_the_one_that_is_suggested():
         assert one.whole.seconds >= 0.97 * one.parts.seconds
 
 
+@pytest.mark.measuring
 def test_a_block_was_timed_product_by_product():
     of_text, every = of_block.text()[0], BLOCK.steps
     assert [one.looked_up for one in every] == [False, True]
@@ -221,6 +223,7 @@ def test_what_was_predicted_of_another_device_is_refused(monkeypatch, tmp_path, 
     assert not (tmp_path / "out.json").exists()
 
 
+@pytest.mark.measuring
 def test_a_text_is_numbers_of_its_characters():
     every, numbers = of_block.text()
     assert list(every) == sorted(set(every))

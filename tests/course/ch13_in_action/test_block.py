@@ -53,6 +53,7 @@ def test_a_part_of_the_peak_lengthens_products_and_nothing_else():
     assert block.predict(loss, GPU, 0.5) == block.predict(loss, GPU)
 
 
+@pytest.mark.measuring
 def test_no_recorded_product_is_faster_than_its_bound():
     """Those of the scores share operands of a launch before; the peak bounds all of them."""
     for work, timed in zip(block.products(MODEL), block_times().products, strict=True):

@@ -64,10 +64,15 @@ def gradients():
     return np.abs(network.loss_and_gradient(scores, some.targets)[1]).ravel()
 
 
-def of_block(predicted, *parts_of_name, direction=None):
+@cache
+def predicted_of(work, of_peak):
+    return transformer.predict(work, GPU, of_peak)
+
+
+def of_block(predicted, *parts_of_name):
     """Seconds of products whose name begins so: predicted, or recorded where that is None."""
     return sum(
-        timed.seconds if predicted is None else transformer.predict(work, GPU, predicted)
+        timed.seconds if predicted is None else predicted_of(work, predicted)
         for work, timed in WORK
         if work.name.startswith(parts_of_name)
     )
