@@ -135,6 +135,13 @@ def a_steps_time(c: Claims) -> None:
     assert abs(gains[1] / gains[0] - 1) < 0.1
     assert weights.parts.tiling.split == 1
     c.holds("has {} tiles and a k of {}, and", launch("weights 2").blocks, weights.problem.k)
+    c.at("apply-read")
+    plain = a_step(fused=False).launches
+    products = [x for x in one.launches if x.problem]
+    left = sum(x.seconds for x in plain if x.name in {y.name for y in one.launches})
+    more = sum(x.seconds for x in one.launches) - left
+    c.holds("about {} µs in each of the {} products", about(1e6 * more / len(products), 0.2),
+            len(products))  # fmt: skip
 
 
 def in_a_framework(c: Claims) -> None:
