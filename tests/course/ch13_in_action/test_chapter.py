@@ -123,6 +123,14 @@ def test_accuracy_holds_until_nearly_all_gradients_are_gone_and_then_falls():
     assert (gradients() * 2.0**-20 <= GONE).mean() > 0.97
 
 
+def test_large_gradients_are_those_of_images_that_the_network_gets_wrong():
+    some = digits.load()[0]
+    scores = network.forward(trained(), some.pixels, EXACT)[-1]
+    sizes = np.abs(network.loss_and_gradient(scores, some.targets)[1]).max(axis=0)
+    right = scores.argmax(axis=0) == some.labels
+    assert np.median(sizes[~right]) > 5 * np.median(sizes[right])
+
+
 # ---------------------------------------------------------------------------------------- section 4
 
 
