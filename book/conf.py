@@ -33,15 +33,18 @@ def copy_chapters(source: Path, target: Path) -> None:
             shutil.copy2(path, target / name)
 
 
-def ipython_for_films(folder: Path) -> Path:
-    """An IPython folder in which every kernel starts by letting explorers show films."""
+def ipython_for_films(folder: Path, ends: bool) -> Path:
+    """An IPython folder in which every kernel starts by letting explorers show films.
+
+    ends : films have the ends of each control alone, as a preview's do
+    """
     start = folder / "profile_default" / "startup" / "films.py"
     start.parent.mkdir(parents=True, exist_ok=True)
     start.write_text(
         "import sys\n"
         f"sys.path.append({str(BOOK.parent)!r})\n"
         "import book.film\n"
-        "book.film.show_films()\n"
+        f"book.film.show_films(ends={ends})\n"
         "del book, sys\n",
         "utf-8",
     )
@@ -138,7 +141,8 @@ def setup(app: Sphinx) -> None:
 
 
 copy_chapters(CHAPTERS, BOOK / "notebooks")
-IPYTHON = ipython_for_films(BOOK / "_build" / "ipython")
+PREVIEW = bool(os.environ.get("GEMMLAB_PREVIEW"))
+IPYTHON = ipython_for_films(BOOK / "_build" / "ipython", PREVIEW)
 start_with_vectors(IPYTHON)
 os.environ["IPYTHONDIR"] = str(IPYTHON)
 

@@ -35,3 +35,15 @@ def test_nothing_is_printed_of_pages_that_were_not_built(monkeypatch):
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 2)
     assert run.main(["book", "--pdf"]) == 2
     assert "book.printed" not in [command[1] for command in calls]
+
+
+def test_a_preview_is_the_whole_site_with_short_films(monkeypatch):
+    calls = []
+    monkeypatch.delenv("GEMMLAB_PREVIEW", raising=False)
+    monkeypatch.setattr(run.os, "environ", dict(os.environ))
+    monkeypatch.setattr(run, "set_up", lambda _: None)
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
+    assert run.main(["book", "--preview"]) == 0
+    assert run.os.environ["GEMMLAB_PREVIEW"] == "1"
+    assert [command[1] for command in calls] == ["book.live", "sphinx", "book.live"]
+    assert "--preview" not in calls[1]
