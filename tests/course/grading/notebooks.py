@@ -44,8 +44,9 @@ def notebook(
     for i, cell in enumerate(found["cells"]):
         own = f"{number}.{cell.get('id', '').removeprefix('ex')}"
         if own in answers:
-            check = "".join(cell["source"]).rstrip().splitlines()[-1]
-            cell["source"] = f"{answers[own]}\n\n\n{check}"
+            *lines, check = "".join(cell["source"]).rstrip().splitlines()
+            imports = [line for line in lines if line.startswith(("import ", "from "))]
+            cell["source"] = "\n".join([*imports, answers[own], "", "", check])
         if cell.get("id") == "imports" and extra:
             cell["source"] = "".join(cell["source"]) + f"\n{extra}\n"
         if renamed:
