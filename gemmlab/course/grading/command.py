@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import tempfile
 from argparse import Namespace
@@ -15,7 +17,7 @@ from gemmlab.course import chapters, exercise_modules
 from gemmlab.course.grading import report, rubric, table
 from gemmlab.course.grading.judged import UNREADABLE
 from gemmlab.course.grading.processes import SEED, Found, Grader
-from gemmlab.course.grading.students import Handed, handed_in
+from gemmlab.course.grading.students import Handed, handed_in, printable
 from gemmlab.course.grading.submission import LARGEST
 from gemmlab.course.grading.table import Row
 from gemmlab.course.judging.apart import copies
@@ -68,12 +70,13 @@ class Work:
 
     def _found(self, grader: Grader) -> list[Found]:
         """What is found in each notebook, as they come."""
-        notebooks = [partial(_content, one.path) for one in self.handed]
+        named = {path.absolute() for path in self.paths}
+        notebooks = [partial(_content, one.path, one.path in named) for one in self.handed]
         found: dict[int, Found] = {}
         for at, one in grader.every(notebooks, self.workers or cores()):
             found[at] = one
             self.done += 1
-            self.say(f"{self.done} of {len(self.handed)}: {self.handed[at].path.name}")
+            self.say(f"{self.done} of {len(self.handed)}: {printable(self.handed[at].path.name)}")
         return [found[at] for at in sorted(found)]
 
     def _announce(self, grader: Grader) -> None:
@@ -109,13 +112,17 @@ def chosen(only: Sequence[str]) -> list[str]:
     return [name for name in every if name in names]
 
 
-def _content(path: Path) -> bytes:
-    """The bytes of a notebook; no more than are read, and one that says so beyond those."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(LARGEST + 1)
-    except OSError:
-        return b""
+def _content(path: Path, own: bool) -> bytes:
+    """The bytes of a notebook; no more than are read, and one that says so beyond those.
+
+    own : whether the teacher named it; what a student's link, or queue, leads to is not theirs
+    """
+    if path.is_symlink() and not own:
+        raise OSError(0, "it is a link to another file; hand in the notebook itself")
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is no file")
+        return file.read(LARGEST + 1)
 
 
 def run(options: Namespace) -> int:
