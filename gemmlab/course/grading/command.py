@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from gemmlab.compiled.sass.compiling import lacking
@@ -76,7 +77,9 @@ class Work:
         for at, one in grader.every(notebooks, self.workers or cores()):
             found[at] = one
             self.done += 1
-            self.say(f"{self.done} of {len(self.handed)}: {printable(self.handed[at].path.name)}")
+            one_of = self.handed[at]
+            file = printable(one_of.path.name)
+            self.say(f"{self.done} of {len(self.handed)}: {one_of.student}, {file}")
         return [found[at] for at in sorted(found)]
 
     def _announce(self, grader: Grader) -> None:
@@ -130,6 +133,10 @@ def run(options: Namespace) -> int:
 
     The status is 0 if every notebook could be read, 1 if one could not, 130 after Ctrl-C.
     """
+    if options.html and not find_spec("matplotlib"):
+        raise ValueError(
+            "--html draws plots with matplotlib, which is not here: pip install matplotlib"
+        )
     kept = options.csv and options.csv.with_name(f"{options.csv.stem}.kept")
     work = Work(
         options.submissions, options.seed, options.only, options.rubric, options.workers, kept,
