@@ -103,7 +103,6 @@ def _judged(submission: Submission, check: Check, key: str) -> Judged:
     with drawing.seeded(key):
         verdict = exercise.check(*answers)
     cases = getattr(_module(name), "CASES", ())
-    smallest = str(cases[0]) if len(cases) else ""
     like = likeness.of(k.node for k in definitions.kept if isinstance(k.node, ast.FunctionDef))
     long = verdict.attempted and likeness.enough(like.size, exercise.task)
     return Judged(
@@ -111,7 +110,7 @@ def _judged(submission: Submission, check: Check, key: str) -> Judged:
         _state(verdict),
         verdict.diagnosis,
         reason(verdict),
-        rubric.passed(verdict, exercise.task, smallest),
+        rubric.passed(verdict, exercise.task, cases),
         rubric.stages_of(exercise.task),
         tuple(_looks(definitions, like, exercise.task)) if long else (),
         like.digest if long else "",
