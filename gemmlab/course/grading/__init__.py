@@ -1,5 +1,6 @@
 """Grading a class: notebooks become a table of points and reasons, ``gemmlab grade`` on a terminal.
 
+    magics       the Python of a cell, without what IPython alone understands
     submission   a notebook as data: statements, and those that an answer needs
     allowed      the names that an answer may use, and those that reach out of it
     definitions  an answer's functions, made without running a line of them

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from gemmlab.compiled.sass.compiling import lacking
@@ -15,7 +18,7 @@ from gemmlab.course import chapters, exercise_modules
 from gemmlab.course.grading import report, rubric, table
 from gemmlab.course.grading.judged import UNREADABLE
 from gemmlab.course.grading.processes import SEED, Found, Grader
-from gemmlab.course.grading.students import Handed, handed_in
+from gemmlab.course.grading.students import Handed, handed_in, printable
 from gemmlab.course.grading.submission import LARGEST
 from gemmlab.course.grading.table import Row
 from gemmlab.course.judging.apart import copies
@@ -68,12 +71,15 @@ class Work:
 
     def _found(self, grader: Grader) -> list[Found]:
         """What is found in each notebook, as they come."""
-        notebooks = [partial(_content, one.path) for one in self.handed]
+        named = {path.absolute() for path in self.paths}
+        notebooks = [partial(_content, one.path, one.path in named) for one in self.handed]
         found: dict[int, Found] = {}
         for at, one in grader.every(notebooks, self.workers or cores()):
             found[at] = one
             self.done += 1
-            self.say(f"{self.done} of {len(self.handed)}: {self.handed[at].path.name}")
+            one_of = self.handed[at]
+            file = printable(one_of.path.name)
+            self.say(f"{self.done} of {len(self.handed)}: {one_of.student}, {file}")
         return [found[at] for at in sorted(found)]
 
     def _announce(self, grader: Grader) -> None:
@@ -109,13 +115,17 @@ def chosen(only: Sequence[str]) -> list[str]:
     return [name for name in every if name in names]
 
 
-def _content(path: Path) -> bytes:
-    """The bytes of a notebook; no more than are read, and one that says so beyond those."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(LARGEST + 1)
-    except OSError:
-        return b""
+def _content(path: Path, own: bool) -> bytes:
+    """The bytes of a notebook; no more than are read, and one that says so beyond those.
+
+    own : whether the teacher named it; what a student's link, or queue, leads to is not theirs
+    """
+    if path.is_symlink() and not own:
+        raise OSError(0, "it is a link to another file; hand in the notebook itself")
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is no file")
+        return file.read(LARGEST + 1)
 
 
 def run(options: Namespace) -> int:
@@ -123,6 +133,10 @@ def run(options: Namespace) -> int:
 
     The status is 0 if every notebook could be read, 1 if one could not, 130 after Ctrl-C.
     """
+    if options.html and not find_spec("matplotlib"):
+        raise ValueError(
+            "--html draws plots with matplotlib, which is not here: pip install matplotlib"
+        )
     kept = options.csv and options.csv.with_name(f"{options.csv.stem}.kept")
     work = Work(
         options.submissions, options.seed, options.only, options.rubric, options.workers, kept,

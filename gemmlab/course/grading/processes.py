@@ -70,7 +70,7 @@ class Found:
         """The same as a file of JSON."""
         judged = [one.data for _, one in sorted(self.judged.items())]
         data = {"asked": self.asked, "fault": self.fault, "judged": judged}
-        return json.dumps(data, indent=1, ensure_ascii=False).encode()
+        return json.dumps(data, indent=1).encode()
 
     @classmethod
     def of(cls, data: bytes) -> Found:
@@ -140,7 +140,11 @@ class Grader:
             pool.shutdown(cancel_futures=True)
 
     def _read(self, read: Callable[[], bytes]) -> Found:
-        return self.one(read())
+        try:
+            content = read()
+        except OSError as error:
+            return Found(fault=f"the file cannot be read: {error.strerror or error}")
+        return self.one(content)
 
     def one(self, content: bytes) -> Found:
         """What is found in one notebook, or was when it was judged before."""

@@ -26,7 +26,7 @@ from gemmlab.course.grading.processes import Found
 from gemmlab.course.grading.rubric import Rubric
 from gemmlab.course.grading.students import Handed
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for a formula begins so
+_FORMULA = tuple("=+-@＝＋－＠\t\r")  # what spreadsheets take for a formula begins so
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _csv(lines: Sequence[Mapping[str, str]]) -> str:
 
 def _harmless(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
 
 
 FORMATS: dict[str, Callable[[Sequence[Row], str], str]] = {

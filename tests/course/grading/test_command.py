@@ -41,7 +41,16 @@ def test_it_prints_the_table_and_says_what_holds(graded, capsys):
     assert "drawn from the seed 'gemmlab', which everybody knows" in err
     assert "there is no ptxas" in err
     assert "less than half of the notebooks have them: 02.1" in err
-    assert "3 of 3: " in err
+    assert "anna, anna.ipynb" in err
+
+
+def test_pages_without_matplotlib_are_refused_before_anything_is_graded(
+    graded, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    assert cli.main(["grade", str(graded), "--html", str(tmp_path / "h")]) == 1
+    assert "pip install matplotlib" in capsys.readouterr().err
+    assert not (tmp_path / "h").exists()
 
 
 def test_it_writes_what_it_is_asked_for(graded, tmp_path, capsys):
