@@ -117,6 +117,7 @@ def _product() -> Iterator[float]:
 
 
 def _of_a_copy(work: Callable[[], Iterator[Any]], seconds: float) -> Iterator[Any]:
+    original = os.getpid()
     reader, writer = os.pipe()
     with warnings.catch_warnings():  # the copy has one thread, which is what it warns of
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -133,7 +134,8 @@ def _of_a_copy(work: Callable[[], Iterator[Any]], seconds: float) -> Iterator[An
                 yield item
                 kind, item = _result(inbox, child, seconds)
     finally:
-        status = _end(child)
+        # A copy that was made in between has this generator, too, and no part in its child.
+        status = _end(child) if os.getpid() == original else 0
     if kind == "cut off":
         yield _ended(status, seconds)
     elif item is not None:
