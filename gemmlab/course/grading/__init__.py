@@ -14,7 +14,9 @@
     table        a class's table, in text and as files
     report       pages with plots
     command      the verb
-    nbgrader     a chapter as an assignment of nbgrader, judged here in its place
+    in_place     another tool's submissions, judged here in its place
+    nbgrader     a chapter as an assignment of nbgrader
+    otter        a chapter as an assignment of otter-grader
 
 What is submitted runs in copies that `judging` makes and nowhere else; what judges makes functions
 of it from its text; only data goes between them, and from there to the table.
