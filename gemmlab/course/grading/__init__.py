@@ -37,6 +37,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gemmlab.course.grading.table import Row
 
+SEED = "gemmlab"  # of those who name none; everybody knows it
+FORMATS = ("plain", "canvas", "moodle")  # of a table's file
+
 
 def verb(options: Namespace) -> int:
     """Do what ``gemmlab grade`` was asked for; the exit status."""
@@ -47,7 +50,7 @@ def verb(options: Namespace) -> int:
 
 def grade(
     paths: Sequence[str | Path],
-    seed: str = "gemmlab",
+    seed: str = SEED,
     only: Sequence[str] = (),
     rubric: str | Path | None = None,
     workers: int | None = None,

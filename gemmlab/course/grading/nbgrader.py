@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from gemmlab.course.grading import SEED
 from gemmlab.course.grading.in_place import Assignment, asked_for, outcomes
-from gemmlab.course.grading.processes import SEED
 from gemmlab.here import files
 
 CONFIG = '''\

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gemmlab.course.grading import SEED
 from gemmlab.course.grading.in_place import Assignment, asked_for, outcomes
-from gemmlab.course.grading.processes import SEED
 from gemmlab.here import files
 
 PLUGIN = "gemmlab.course.grading.otter.Judge"

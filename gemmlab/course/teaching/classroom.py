@@ -39,7 +39,7 @@ SCRIPT = """\
 # Grade the notebooks in the class's folder submissions, or in the folder that is named.
 there=$(realpath -- "${{1:-$(dirname -- "$0")/../submissions}}") || exit
 cd -- "$(dirname -- "$0")/.." || exit
-exec gemmlab grade "$there" --only {chapters} --seed "$(cat {seed})" \\
+exec gemmlab grade "$there" --only {chapters} --seed-file {seed} \\
     --rubric {rubric} --csv teacher/grades.csv --html teacher/report
 """
 
@@ -58,8 +58,8 @@ README = """\
 4. Points and the day from which work is late stand in `{rubric}`.
 5. `gemmlab class answers .` in this folder writes the answers and what to say to mistakes.
 
-`teacher` has the seed: whoever reads it knows the cases that answers are tried with. On a machine
-that students use, too, its text shows among the running commands while you grade: grade elsewhere.
+`teacher` has the seed: whoever reads it knows the cases that answers are tried with. The folder is
+its owner's alone.
 `syllabus.md` says what fits into the time, and what to skip.
 """
 
