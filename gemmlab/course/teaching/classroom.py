@@ -57,6 +57,8 @@ README = """\
    `teacher/grades.csv` and `teacher/report`.
 4. Points and the day from which work is late stand in `{rubric}`.
 5. `gemmlab class answers .` in this folder writes the answers and what to say to mistakes.
+6. In a clone of the course, `{slides}` makes slides of these chapters, one
+   file each, with notes for the speaker (key n); they need no network.
 
 `teacher` has the seed: whoever reads it knows the cases that answers are tried with. The folder is
 its owner's alone.
@@ -115,6 +117,11 @@ def new(
     return [folder / name for name in content]
 
 
+def slides(names: Sequence[str]) -> str:
+    """The command that makes slides of chapters: of their executed pages, which a clone builds."""
+    return f"python3 run.py book --slides {' '.join(names)}"
+
+
 def _content(
     names: Sequence[str], seed: str, hours: Sequence[int], weeks: int | None
 ) -> dict[str, bytes]:
@@ -127,6 +134,7 @@ def _content(
         "README.md": README.format(
             chapters=", ".join(names), whom=handed_out.WHOM, when=handed_out.WHEN,
             how=handed_out.HOW, address=handed_out.ADDRESS, grade=GRADE, rubric=RUBRIC,
+            slides=slides(names),
         ),
         "syllabus.md": syllabus.told(every, hours, weeks),
         SEED: f"{seed}\n",

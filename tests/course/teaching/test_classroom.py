@@ -76,6 +76,12 @@ def stub(folder, status=0):
 posix = pytest.mark.skipif(os.name != "posix", reason="these are scripts of a Unix shell")
 
 
+def test_its_readme_names_commands_that_there_are(made):
+    told = (made / "README.md").read_text("utf-8")
+    assert "`python3 run.py book --slides 01 04`" in told
+    assert f"sh {classroom.GRADE}" in told
+
+
 @posix
 def test_grade_sh_calls_grade_with_the_class_s_settings(made, tmp_path):
     (made / "submissions").mkdir()
