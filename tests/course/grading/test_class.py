@@ -160,7 +160,7 @@ SIZE = int(os.environ.get("GEMMLAB_CLASS", 0))
 
 
 @pytest.mark.measuring
-@pytest.mark.skipif(not SIZE, reason="GEMMLAB_CLASS says of how many; 6 take a minute, 300 ten")
+@pytest.mark.skipif(not SIZE, reason="GEMMLAB_CLASS says of how many; 6 take a minute, 300 five")
 def test_jobs_that_share_what_is_kept_make_the_table_of_one_command(tmp_path, capsys):
     folder, jobs, alone = tmp_path / "class", tmp_path / "jobs", tmp_path / "alone"
     crowd(folder, SIZE)
