@@ -40,6 +40,7 @@ VERBS = {
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
     "validate": ("test", True, "compare the library with the GPU of this machine"),
+    "release": ("test", False, "build and try the package's files, and say what is left to do"),
     "doctor": ("lab", True, "say what works on this machine, and how to mend the rest"),
 }
 
@@ -463,6 +464,11 @@ def validate(extra: "list[str]") -> int:
     return call("-m", "benchmarks.hardware.validate", *extra) or tested
 
 
+def release(extra: "list[str]") -> int:
+    """Look at what a release needs; nothing is sent."""
+    return call("-m", "book.release", *extra)
+
+
 def lint(extra: "list[str]") -> int:
     """Both of ruff's checks, so that one run shows all there is to mend."""
     checked = call("-m", "ruff", "check", *extra)
@@ -490,7 +496,7 @@ def main(argv: "list[str]") -> int:
         set_up(lock)
         if compiles:
             set_up_cuda()
-        own = {one.__name__: one for one in (lab, test, book, lint, record, validate)}
+        own = {one.__name__: one for one in (lab, test, book, lint, record, validate, release)}
         if verb in own:
             return own[verb](argv[1:])
         whole, log = quietly([str(venv_python()), "-c", "import gemmlab.doctor"])

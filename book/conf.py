@@ -156,6 +156,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx-mathjax-offline",  # formulas without a content delivery network
+    "sphinx.ext.githubpages",  # .nojekyll, or GitHub leaves out folders such as _static
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 external_toc_path = "_toc.yml"

@@ -8,6 +8,7 @@ home.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import webbrowser
 from pathlib import Path
@@ -42,6 +43,8 @@ def main(extra: list[str]) -> int:
 
     from jupyterlab.labapp import LabApp
 
+    if not (sys.stdin and sys.stdin.isatty()):  # at a terminal alone has it a handler of its own
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     LabApp.launch_instance([*own, *extra])
     return 0
 

@@ -7,7 +7,6 @@ read what they add to.
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,7 +42,8 @@ def put(path: Path, content: bytes) -> None:
     Raises OSError where it cannot be written, a full disk for instance; nothing has changed then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}{HALF}")
+    # Of its own also among threads, and among machines that share a folder.
+    half = path.with_name(f".{path.name}.{os.urandom(6).hex()}{HALF}")
     try:
         with open(half, "wb") as file:
             file.write(content)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course import chapters, exercise_modules
-from gemmlab.course.grading import report, rubric, table
+from gemmlab.course.grading import SEED, report, rubric, table
 from gemmlab.course.grading.judged import UNREADABLE
-from gemmlab.course.grading.processes import SEED, Found, Grader
+from gemmlab.course.grading.processes import Found, Grader
 from gemmlab.course.grading.students import Handed, handed_in, printable
 from gemmlab.course.grading.submission import LARGEST
 from gemmlab.course.grading.table import Row
@@ -33,6 +33,7 @@ class Work:
     """Notebooks to be graded, and how.
 
     kept : where outcomes are kept, to go on from; None where they are not
+    part : of how many, (1, 20) for the first of twenty jobs; None for all
     say : takes lines about how far it has come
     """
 
@@ -42,15 +43,22 @@ class Work:
     rubric: Path | None = None
     workers: int | None = None
     kept: Path | None = None
+    part: tuple[int, int] | None = None
     say: Callable[[str], None] = lambda line: None
     done: int = 0
     handed: list[Handed] = field(default_factory=list)
 
     def rows(self) -> list[Row]:
-        """Grade all of them; ValueError, before anything runs, for what cannot be done."""
+        """Grade all of them; ValueError, before anything runs, for what cannot be done.
+
+        Of a part nothing but what is kept comes: the table is that of all of them.
+        """
         given = rubric.read(self.rubric)
         names = chosen(self.only)
         self.handed = handed_in(self.paths)
+        if self.part:
+            number, of = self.part
+            self.handed = self.handed[number - 1 :: of]
         if not copies():
             raise ValueError(
                 "answers are judged in copies of a process, which this system has not: grade on "
@@ -62,6 +70,8 @@ class Work:
             )
             self._announce(grader)
             every = self._found(grader)
+        if self.part:
+            return []
         judged = table.exercises_of(every, names, list(exercise_modules()))
         if not judged:
             faults = "; ".join(dict.fromkeys(one.fault for one in every if one.fault))
@@ -138,9 +148,11 @@ def run(options: Namespace) -> int:
             "--html draws plots with matplotlib, which is not here: pip install matplotlib"
         )
     kept = options.csv and options.csv.with_name(f"{options.csv.stem}.kept")
+    if options.part and not kept:
+        raise ValueError("--part keeps what it finds beside the table: say --csv, too")
     work = Work(
-        options.submissions, options.seed, options.only, options.rubric, options.workers, kept,
-        _to_stderr,
+        options.submissions, seed(options), options.only, options.rubric, options.workers, kept,
+        options.part, _to_stderr,
     )  # fmt: skip
     try:
         rows = work.rows()
@@ -149,9 +161,12 @@ def run(options: Namespace) -> int:
         told = f"{work.done} of {len(work.handed)} notebooks are graded{goes_on}"
         print(f"gemmlab: interrupted: {told}", file=sys.stderr)
         return INTERRUPTED
+    if options.part:
+        _to_stderr(f"Kept in {kept}; the same command without --part writes the table of all")
+        return 0
     print(table.told(rows), end="")
     if options.csv:
-        text = table.FORMATS[options.format](rows, options.title)
+        text = table.WRITERS[options.format](rows, options.title)
         files.put(options.csv, text.encode("utf-8"))
         seconds = options.csv.with_name(f"{options.csv.stem}.seconds.csv")
         files.put(seconds, table.seconds_csv(rows).encode("utf-8"))
@@ -159,6 +174,16 @@ def run(options: Namespace) -> int:
     if options.html:
         _to_stderr(f"Written: {report.write(options.html, rows, options.title)}")
     return 1 if any(row.judged.diagnosis == UNREADABLE for row in rows) else 0
+
+
+def seed(options: Namespace) -> str:
+    """The class's seed: what was said, or the line in the file that was named."""
+    if options.seed_file is None:
+        return options.seed
+    text = options.seed_file.read_text("utf-8").rstrip("\r\n")
+    if not text or not text.isprintable():
+        raise ValueError(f"--seed-file {options.seed_file} has no single line of text")
+    return text
 
 
 def _to_stderr(line: str) -> None:

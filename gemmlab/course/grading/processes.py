@@ -29,7 +29,6 @@ from gemmlab.course.grading.walls import CACHE, HOME, Walls
 from gemmlab.course.judging.copy_of_process import end_started
 from gemmlab.here import files
 
-SEED = "gemmlab"  # of those who name none; everybody knows it
 WALL = 1_800.0  # seconds by the clock, for one process of a notebook
 _PREDICT = """
 from gemmlab import Gemm, kernels, predict_rung
@@ -119,10 +118,16 @@ class Grader:
         return Walls(tuple(what[0]), what[1]) if kind == "walls" else Walls((), "no process starts")
 
     def prepare(self) -> None:
-        """Compile what predicts times, once: it takes longer than a notebook."""
-        if self.compiled and not lacking() and not any(self.compiled.rglob("*.nbi")):
-            environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(self.compiled)}
-            subprocess.run([sys.executable, "-P", "-s", "-B", "-c", _PREDICT], env=environment)
+        """Compile what predicts times, once: it takes longer than a notebook.
+
+        Another command that shares the folder waits meanwhile.
+        """
+        if not self.compiled or lacking():
+            return
+        with files.locked(self.compiled):
+            if not any(self.compiled.rglob("*.nbi")):
+                environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(self.compiled)}
+                subprocess.run([sys.executable, "-P", "-s", "-B", "-c", _PREDICT], env=environment)
 
     def every(
         self, notebooks: Sequence[Callable[[], bytes]], workers: int

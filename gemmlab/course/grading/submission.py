@@ -223,7 +223,8 @@ def _statement(cell: Cell, node: ast.stmt) -> Statement:
 
 def _names(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The names that a statement binds, those that it reads, and those its functions read."""
-    code = ast.unparse(ast.Module([_without_hints(node)], []))
+    plain = ast.unparse(ast.Module([_without_hints(node)], []))
+    code = ast.unparse(_Apart().visit(ast.parse(plain)))
     table = symtable.symtable(code, "<statement>", "exec")
     symbols = table.get_symbols()
     binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
@@ -261,6 +262,23 @@ def bare(args: ast.arguments) -> ast.arguments:
         args.kwarg and each(args.kwarg),
         args.defaults,
     )
+
+
+class _Apart(ast.NodeTransformer):
+    """Comprehensions become generators, which have names of their own in every Python.
+
+    Since Python 3.12 a list's are the surrounding code's, though they are nothing outside of it.
+    """
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp  # noqa: N815
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
 
 
 def _inside(table: symtable.SymbolTable) -> Iterator[str]:

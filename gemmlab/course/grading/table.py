@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gemmlab.course.grading import FORMATS
 from gemmlab.course.grading.judged import (
     MISSING,
     NOT_ATTEMPTED,
@@ -285,8 +286,6 @@ def _harmless(text: str) -> str:
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
 
 
-FORMATS: dict[str, Callable[[Sequence[Row], str], str]] = {
-    "plain": plain_csv,
-    "canvas": canvas_csv,
-    "moodle": moodle_csv,
-}
+WRITERS: dict[str, Callable[[Sequence[Row], str], str]] = dict(
+    zip(FORMATS, (plain_csv, canvas_csv, moodle_csv), strict=True)
+)

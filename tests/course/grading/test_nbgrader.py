@@ -8,22 +8,17 @@ import sys
 
 import pytest
 
-from gemmlab.course.grading import nbgrader, rubric
+from gemmlab.course.grading import nbgrader
 from gemmlab.course.grading.judged import Judged
 from gemmlab.course.grading.processes import Found, Grader
-from tests.course.grading.notebooks import chapter, solution
+from tests.course.grading.notebooks import FOOLS, asked, solution, submitted
 from tests.support.paths import ROOT
 
 FILE = "04_shared_memory_tiling.ipynb"
-FOOLS = """
-from gemmlab.course.judging.exercise import Exercise, Verdict
-Exercise.check = lambda self, *a: Verdict(self.task.name, True, "passed", ())
-import os; os._exit(0)
-"""
 
 
 def source():
-    return nbgrader.source(json.loads(chapter("04")), "04", rubric.read())
+    return nbgrader.source(asked("04"))
 
 
 def test_answers_have_cells_of_their_own_and_checks_are_locked():
@@ -91,12 +86,6 @@ def test_the_real_tool_releases_grades_and_gives_feedback(tmp_path):
 
 def hand_in(course, student, change, extra=""):
     notebook = json.loads((course / "release" / "ch04" / FILE).read_text("utf-8"))
-    for cell in notebook["cells"]:
-        name = cell["id"].removeprefix("ex")
-        if name.isdigit():
-            cell["source"] = change(f"04.{name}", "".join(cell["source"]))
-        if cell["id"] == "imports":
-            cell["source"] = "".join(cell["source"]) + extra
     path = course / "submitted" / student / "ch04" / FILE
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(notebook), "utf-8")
+    path.write_text(submitted(notebook, "04", change, extra), "utf-8")
