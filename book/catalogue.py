@@ -1,8 +1,8 @@
 """Bring the catalogues of translations up to date: ``python -m book.catalogue [--check]``.
 
 A catalogue (`book/locale/LANGUAGE/LC_MESSAGES/gemmlab.po`) has each paragraph of the pages that are
-translated, beside its translation, the titles of all pages, and the site's own words. A paragraph
-that has changed since is marked `fuzzy` there, and shown in English until somebody has looked at it.
+translated, the titles of all pages, and the site's own words, each beside its translation. What has
+changed since is marked `fuzzy` there, and shown in English until somebody has looked at it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.nodes import extract_messages
 
-from book.languages import SCRIPTS
+from book.languages import PAGES, SCRIPTS
 from lab.translated import DOMAIN, LOCALE, catalogue
 
 BOOK = Path(__file__).resolve().parent
-# Pages that are translated as a whole; of the others, the title. To begin one, name it here.
-PAGES = {
-    "zh_CN": (
-        *("index", "glossary", "translating"),
-        *("notebooks/00_start_here", "notebooks/01_what_is_gemm"),
-    ),
-}
 OWN = dict.fromkeys(("conf.py", "languages.py"), "python") | dict.fromkeys(SCRIPTS, "javascript")
 NO_WORDS = re.compile(r"`[^`]*`|\$[^$]*\$|\[\]\([^)]*\)|[A-Za-z](?![A-Za-z])")
 
@@ -48,7 +41,7 @@ def read() -> Sphinx:
 
 
 def messages(app: Sphinx, pages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Each message of the site and the file where it stands: pages, titles, the site's own words."""
+    """Each message of the site and where it stands: pages, titles, the site's own words."""
     trees = app.env.trees
     others = sorted(page for page in set(trees) - set(pages) if not page.startswith("decisions/0"))
     for page in (*pages, *others):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,13 @@ BOOK = Path(__file__).resolve().parent
 LANGUAGES = {"en": ("English", "en", ""), "zh_CN": ("简体中文", "zh-CN", "zh/")}
 FOLD = re.compile(r"(.*<summary>)(.*?)(</summary>.*)", re.DOTALL)
 SCRIPTS = "_static/names.js", "_static/live/live.js"  # which have words of their own
-WHOLE = 0.5  # share of its paragraphs from which a page counts as translated
+# language -> pages that are translated as a whole, where others have a title. Name one to begin it.
+PAGES = {
+    "zh_CN": (
+        *("index", "glossary", "translating"),
+        *("notebooks/00_start_here", "notebooks/01_what_is_gemm"),
+    ),
+}
 _ = get_translation(translated.DOMAIN)
 # What MyST-NB writes on the folds of cells.
 FOLDS = (
@@ -49,12 +57,8 @@ class Translatable(SphinxTransform):
         """Mark the page that was read, if it is to be translated or its text is wanted."""
         if self.config.language == "en" and self.app.builder.name != "gettext":
             return
-        for formula in self.document.findall(nodes.math_block):
-            formula["translatable"] = False
-        if self.env.docname.startswith("notebooks/"):
-            for cell in self.document.findall(is_result):
-                for result in cell.findall(nodes.TextElement):  # films and pictures, too
-                    result["translatable"] = False
+        for english in self.english():
+            english["translatable"] = False
         for fold in list(self.document.findall(nodes.raw)):
             if fold.get("translatable", True) is False or not FOLD.match(fold.astext()):
                 continue
@@ -62,6 +66,18 @@ class Translatable(SphinxTransform):
             named = nodes.inline(name, html.unescape(name), translatable=True, fold=(before, after))
             named.source, named.line = self.document["source"], fold.line
             fold.replace_self(named)
+
+    def english(self) -> Iterator[nodes.TextElement]:
+        """What stays English: formulas, what cells of chapters print, pages but for a title."""
+        page, language = self.env.docname, self.config.language
+        if language != "en" and page not in PAGES[language]:
+            title = next(iter(self.document.findall(nodes.title)), None)
+            every = self.document.findall(nodes.TextElement)
+            yield from (node for node in every if node is not title)
+        yield from self.document.findall(nodes.math_block)
+        if page.startswith("notebooks/"):
+            for cell in self.document.findall(is_result):
+                yield from cell.findall(nodes.TextElement)  # films and pictures, too
 
 
 def close_folds(app: Sphinx, doctree: nodes.document) -> None:
@@ -81,10 +97,10 @@ def is_result(node: nodes.Node) -> bool:
 
 
 class Pairs(SearchChinese):
-    """Chinese is searched for by its pairs of characters, so that no dictionary of words is needed."""
+    """Chinese is searched for by its pairs of characters, which needs no dictionary of words."""
 
     js_splitter_code = """
-const splitQuery = (query) => (query.match(/[\\u4e00-\\u9fff]+|[\\p{Letter}\\p{Number}_\\p{Emoji_Presentation}]+/gu) ?? [])
+const splitQuery = (query) => (query.match(/[\\u4e00-\\u9fff]+|[\\p{Letter}\\p{Number}_]+/gu) ?? [])
   .flatMap((run) => /^[\\u4e00-\\u9fff]{3,}$/.test(run)
     ? Array.from({ length: run.length - 1 }, (_, i) => run.slice(i, i + 2)) : [run]);
 """
@@ -96,7 +112,7 @@ const splitQuery = (query) => (query.match(/[\\u4e00-\\u9fff]+|[\\p{Letter}\\p{N
         ['tile', '在共', '共享', '享内', '内存', '存中', '中的']
         """
         runs = re.findall(r"[\u4e00-\u9fff]+", input)
-        return super().split(input) + [a + b for run in runs for a, b in zip(run, run[1:])]  # noqa: B905
+        return super().split(input) + [a + b for run in runs for a, b in pairwise(run)]
 
 
 def compile_catalogue(app: Sphinx, config: Config) -> None:
@@ -117,7 +133,9 @@ def name_parts(_app: Sphinx, doctree: nodes.document) -> None:
             toctree["caption"] = str(_(caption))
 
 
-def offer(app: Sphinx, page: str, _template: str, context: dict, tree: nodes.document | None) -> None:
+def offer(
+    app: Sphinx, page: str, _template: str, context: dict, tree: nodes.document | None
+) -> None:
     """Lead to this page in the other languages, and say what of it stays English."""
     own = app.config.language
     up = context["content_root"] + "../" * bool(LANGUAGES[own][2])
@@ -131,7 +149,8 @@ def offer(app: Sphinx, page: str, _template: str, context: dict, tree: nodes.doc
         words = {"locale": own, "messages": told, "plural_expr": "0"}
         app.add_js_file(None, body=f"Documentation.addTranslations({json.dumps(words)});")
     if own != "en" and tree is not None:
-        context["body"] = marked(context["body"], page, share(tree), context["pathto"])
+        whole = page in PAGES[own]
+        context["body"] = marked(context["body"], page, whole, context["pathto"])
 
 
 @cache
@@ -141,25 +160,23 @@ def spoken() -> list[str]:
     return [message for messages in found for _, message, _, _ in messages]
 
 
-def share(tree: nodes.document) -> float:
-    """Return the share of a page's paragraphs that are translated."""
-    counts = tree.get("translation_progress", {"total": 0, "translated": 0})
-    return counts["translated"] / max(1, counts["total"])
-
-
-def marked(body: str, page: str, done: float, pathto: Any) -> str:
+def marked(body: str, page: str, whole: bool, pathto: Any) -> str:
     """Return a page with a line that says what stays English, and with that marked as English."""
     body = re.sub(r"(?:Show|Hide) code cell \w+", lambda fold: str(_(fold[0])), body)
-    if done < WHOLE:
+    if not whole:
         told = _("This page is not translated yet, so you read it in English.")
-        body = re.sub(r"(?s)(?<=</h1>)(.*)(?=</section>)", r'<div lang="en">\1</div>', body, count=1)
+        body = re.sub(
+            r"(?s)(?<=</h1>)(.*)(?=</section>)", r'<div lang="en">\1</div>', body, count=1
+        )
     elif page.startswith("notebooks/"):
         told = _("Code, its comments and what it prints stay in English.")
         body = body.replace('<div class="cell ', '<div lang="en" class="cell ')
     else:
         return body.replace('<div class="gemmlab-film"', '<div lang="en" class="gemmlab-film"')
     help_out = _("How to help")
-    line = f'<p class="gemmlab-translated">{told} <a href="{pathto("translating")}">{help_out}</a></p>'
+    line = (
+        f'<p class="gemmlab-translated">{told} <a href="{pathto("translating")}">{help_out}</a></p>'
+    )
     return body.replace("</h1>", f"</h1>{line}", 1)
 
 

@@ -52,8 +52,8 @@ def sentences(told: Catalog) -> dict[str, str]:
 def text(source: str, translations: dict[str, str]) -> str:
     r"""Return a text in Markdown with its paragraphs translated.
 
-    >>> text("## 1. Tiles\n\n- One\n  *tile*.", {"1. Tiles": "1\\. 瓦片", "One *tile*.": "一个*瓦片*。"})
-    '## 1\\. 瓦片\n\n- 一个*瓦片*。'
+    >>> text("## 1. Tiles\n\n- One\n  *tile*.", {"1. Tiles": "1\\. 瓦片", "One *tile*.": "瓦片"})
+    '## 1\\. 瓦片\n\n- 瓦片'
     """
     longest = sorted(translations, key=len, reverse=True)
     known = "|".join(r"\s+".join(map(re.escape, one.split())) for one in longest)
