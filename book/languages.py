@@ -72,12 +72,11 @@ class Translatable(SphinxTransform):
         page, language = self.env.docname, self.config.language
         if language != "en" and page not in PAGES[language]:
             title = next(iter(self.document.findall(nodes.title)), None)
-            every = self.document.findall(nodes.TextElement)
-            yield from (node for node in every if node is not title)
+            yield from (node for node in self.document.findall(has_text) if node is not title)
         yield from self.document.findall(nodes.math_block)
         if page.startswith("notebooks/"):
             for cell in self.document.findall(is_result):
-                yield from cell.findall(nodes.TextElement)  # films and pictures, too
+                yield from cell.findall(has_text)  # films and pictures, too
 
 
 def close_folds(app: Sphinx, doctree: nodes.document) -> None:
@@ -91,6 +90,12 @@ def close_folds(app: Sphinx, doctree: nodes.document) -> None:
             named.replace_self(nodes.raw("", text, format="html"))
 
 
+def has_text(node: nodes.Node) -> bool:
+    """Whether a node may be translated: paragraphs and the like, not what they are made of."""
+    whole = not isinstance(node, nodes.Inline) or isinstance(node, nodes.raw)
+    return isinstance(node, nodes.TextElement) and whole
+
+
 def is_result(node: nodes.Node) -> bool:
     """Whether a node holds what a cell has put out."""
     return isinstance(node, nodes.container) and "cell_output" in node["classes"]
@@ -99,8 +104,9 @@ def is_result(node: nodes.Node) -> bool:
 class Pairs(SearchChinese):
     """Chinese is searched for by its pairs of characters, which needs no dictionary of words."""
 
+    language_name = "English"  # Sphinx 9.0 makes the name of the script's stemmer of it
     js_splitter_code = """
-const splitQuery = (query) => (query.match(/[\\u4e00-\\u9fff]+|[\\p{Letter}\\p{Number}_]+/gu) ?? [])
+var splitQuery = (query) => (query.match(/[\\u4e00-\\u9fff]+|[\\p{Letter}\\p{Number}_]+/gu) ?? [])
   .flatMap((run) => /^[\\u4e00-\\u9fff]{3,}$/.test(run)
     ? Array.from({ length: run.length - 1 }, (_, i) => run.slice(i, i + 2)) : [run]);
 """
