@@ -170,6 +170,34 @@ def test_examples_in_docstrings_are_right():
     assert doctest.testmod(translated).attempted > 0
 
 
+LINES = '<section id="x"> <h1>A</h1><p>B</p> <div class="cell docutils"></div> </section>'
+
+
+@pytest.mark.parametrize(
+    ("page", "english", "told"),
+    [
+        ("install", r'</p><div lang="en"><p>B</p>.*</div></section>$', "not translated"),
+        ("notebooks/00_start_here", r'<div lang="en" class="cell ', "stay in English"),
+        ("glossary", "", ""),
+    ],
+)
+def test_a_page_says_what_stays_english_and_marks_it(page, english, told):
+    languages = pytest.importorskip("book.languages")
+    whole = page in languages.PAGES["zh_CN"]
+    body = languages.marked(LINES, page, whole, lambda name: f"{name}.html")
+    assert re.search(english, body)
+    assert ('lang="en"' in body) == bool(english)
+    assert told in body
+    assert ('href="translating.html"' in body) == bool(told)
+    assert re.findall("</?[a-z0-9]+", body).count("<div") == body.count("</div>")
+
+
+def test_chinese_is_searched_for_by_pairs():
+    languages = pytest.importorskip("book.languages")
+    assert doctest.testmod(languages).failed == 0
+    assert doctest.testmod(languages).attempted > 0
+
+
 def test_an_unknown_language_is_named_with_those_that_there_are():
     with pytest.raises(ValueError, match="no translation into 'tlh'; there are: zh_CN"):
         translated.catalogue("tlh")
