@@ -4,6 +4,7 @@ import doctest
 import json
 import re
 from collections import Counter
+from functools import cache
 
 import nbformat
 import pytest
@@ -29,8 +30,11 @@ KEPT = {
 PUNCTUATION = r"[\s!-/:-@\[-`{-~。，；：？！、（）“”《》…—]"
 
 
+catalogue = cache(translated.catalogue)
+
+
 def told(language: str) -> list[Message]:
-    return [one for one in translated.catalogue(language) if one.id]
+    return [one for one in catalogue(language) if one.id]
 
 
 def faults(english: str, other: str) -> list[str]:
@@ -124,7 +128,7 @@ def test_a_doubtful_translation_is_not_shown():
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_a_translated_notebook_has_the_same_cells(language, chapter):
     english = nbformat.read(chapter, as_version=4)
-    sentences = translated.sentences(translated.catalogue(language))
+    sentences = translated.sentences(catalogue(language))
     other = nbformat.reads(translated.notebook(chapter, sentences).decode(), as_version=4)
     nbformat.validate(other)
     assert english.metadata == other.metadata
@@ -203,7 +207,8 @@ def test_an_unknown_language_is_named_with_those_that_there_are():
         translated.catalogue("tlh")
 
 
-def test_the_lab_lays_translated_chapters_in_a_working_copy_of_their_own(tmp_path):
+def test_the_lab_lays_translated_chapters_in_a_working_copy_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(start.working_copy, "trust", lambda *_: None)  # it writes into the home
     assert start.lay(tmp_path / "zh_CN", "zh_CN") == []
     first = json.loads((tmp_path / "zh_CN" / "00_start_here.ipynb").read_text("utf-8"))
     assert "".join(first["cells"][0]["source"]).startswith("# 从这里开始\n")
