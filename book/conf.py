@@ -15,7 +15,7 @@ BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
 sys.path.append(str(BOOK.parent))
 
-from book import executed, film, languages, outside, repository  # noqa: E402
+from book import executed, film, languages, outside, repository, terms  # noqa: E402
 from lab import translated  # noqa: E402
 
 _ = languages._  # the site's own words in the language that is built
@@ -140,6 +140,7 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-read", join_formulas)
     app.connect("source-read", name_repository)
     app.connect("source-read", indent_definitions)
+    app.connect("doctree-resolved", terms.link)
     app.connect("html-page-context", offer_machines, priority=550)  # after the theme's own buttons
     app.connect("html-page-context", offer_to_run, priority=600)  # and before those
     app.connect("build-finished", look_through)
