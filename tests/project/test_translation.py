@@ -1,6 +1,7 @@
 """Translations keep what is no language, say what is missing, and become notebooks."""
 
 import doctest
+import gettext
 import json
 import re
 from collections import Counter
@@ -9,6 +10,7 @@ from functools import cache
 import nbformat
 import pytest
 from babel.messages import Catalog, Message
+from babel.messages.pofile import write_po
 
 from lab import start, translated
 from tests.support.paths import ROOT
@@ -116,12 +118,34 @@ def test_the_pages_that_count_as_translated_are(language):
     assert states["translated"] >= 0.95 * states.total(), dict(states)
 
 
-def test_a_doubtful_translation_is_not_shown():
+# Of the Chinese guide to matrix multiplication that the course is built from.
+TERMS = """
+通用矩阵乘法 通用矩阵-向量乘积 标量 全连接层 卷积层 循环层 前向传递 权重 激活 跳跃连接 点积
+外积 融合乘加 累积 转置 算术强度 ops:byte FLOPS:B 受数学运算限制 受内存限制 带宽 内存层次结构
+对齐 倍数 平铺 瓦片 瓦片大小 瓦片效率 瓦片并行性 数据重用 线程块 多处理器 启动 利用率 吞吐量
+持续时间 加速比 启发式 基准测试模式 设置和拆卸 分摊 归约 瓦片量化 波量化 量化效应 波大小 尾波
+Tensor Core 融合
+"""
+
+
+def test_the_glossary_has_the_terms_of_the_guide():
+    mine = [one.string for one in told("zh_CN") if "glossary" in [p for p, _ in one.locations]]
+    assert [term for term in TERMS.split() if term not in "\n".join(mine)] == []
+
+
+def test_a_doubtful_translation_is_not_shown(tmp_path):
     doubtful = Catalog(locale="zh_CN")
     doubtful.add("A tile", "瓦片")
     doubtful.add("A wave", "波浪", flags=["fuzzy"])
     doubtful.add("A tail")
     assert translated.sentences(doubtful) == {"A tile": "瓦片"}
+    i18n = pytest.importorskip("sphinx.util.i18n")
+    with (tmp_path / "x.po").open("wb") as file:
+        write_po(file, doubtful)
+    i18n.CatalogInfo(str(tmp_path), "x", "utf-8").write_mo("zh_CN")  # as the site does
+    with (tmp_path / "x.mo").open("rb") as file:
+        shown = gettext.GNUTranslations(file).gettext
+    assert [shown(text) for text in ("A tile", "A wave")] == ["瓦片", "A wave"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
