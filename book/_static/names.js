@@ -7,6 +7,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const home = document.querySelector(".bd-sidebar-primary .navbar-brand")?.closest(".sidebar-primary-item");
   home?.setAttribute("role", "navigation");
   home?.setAttribute("aria-label", _("First page"));
+  // The other language opens at the section that is read here.
+  for (const other of document.querySelectorAll(".btn-language"))
+    other.addEventListener("click", () => (other.hash = location.hash));
   // A picture that is wider than a phone is moved in its paragraph, by keys, too.
   for (const image of document.querySelectorAll(".bd-article p > img:only-child"))
     new ResizeObserver(() => {

@@ -187,6 +187,13 @@ def test_the_keyboard_reaches_the_same_page_in_the_other_language(visit, path, w
         assert page.locator("html").get_attribute("lang") == language
 
 
+def test_the_other_language_opens_at_the_section_that_is_read(visit):
+    page = visit("notebooks/01_what_is_gemm.html#arithmetic-or-dram")
+    page.locator(".btn-language").click()
+    page.wait_for_url("**/zh/notebooks/01_what_is_gemm.html#arithmetic-or-dram")
+    assert page.locator("#arithmetic-or-dram h2").first.inner_text().startswith("3. 运算还是 DRAM")
+
+
 def test_an_explorer_of_a_translated_page_finds_python(visit):
     page = visit("zh/index.html")
     page.get_by_role("button", name="在此运行探索器").click()
