@@ -87,17 +87,19 @@ def link(app: Sphinx, chapter: nodes.document, page: str) -> None:
     if not page.startswith("notebooks/") or app.builder.format != "html":
         return
     terms = known(app.env.get_doctree(GLOSSARY))
-    glossary = app.builder.get_relative_uri(page, GLOSSARY)
+    glossary, found = app.builder.get_relative_uri(page, GLOSSARY), pattern(terms)
     join_lines(chapter)
     for text in list(chapter.findall(is_open)):
-        made, rest = [], str(text)
-        while terms and (found := pattern(terms).search(rest)):
-            used = " ".join((found[1] or found[2]).split())
+        made, end = [], 0
+        for match in found.finditer(text):
+            used = " ".join((match[1] or match[2]).split())
             name = used if used in terms else used[0].lower() + used[1:]
+            if name not in terms:
+                continue  # it was linked before
             target = f"{glossary}#{terms.pop(name)}"
-            shown = nodes.reference("", found[0], refuri=target, internal=True)
+            shown = nodes.reference("", match[0], refuri=target, internal=True)
             shown["classes"] = ["gemmlab-term"]
-            made += [nodes.Text(rest[: found.start()]), shown]
-            rest = rest[found.end() :]
+            made += [nodes.Text(text[end : match.start()]), shown]
+            end = match.end()
         if made:
-            text.parent.replace(text, [*made, nodes.Text(rest)])
+            text.parent.replace(text, [*made, nodes.Text(text[end:])])
