@@ -443,7 +443,10 @@ def book(extra: "list[str]") -> int:
     sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
     live = call("-m", "book.live", "--fetch") == 0 and not extra
     os.environ["GEMMLAB_LIVE"] = "1" if live else ""  # whether pages have a button for it
+    os.environ["GEMMLAB_TRANSLATED"] = "" if extra else "1"  # and one for the other language
     code = call(*sphinx, *extra, str(ROOT / "book"), str(out))
+    if code == 0 and not extra:  # after the first, which has executed the notebooks
+        code = call(*sphinx, "-D", "language=zh_CN", str(ROOT / "book"), str(out / "zh"))
     if code == 0 and live:
         code = call("-m", "book.live", str(out))
     if code == 0:

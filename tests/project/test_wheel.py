@@ -74,6 +74,7 @@ def test_the_wheel_has_the_chapters_and_nothing_that_only_a_clone_needs(installe
     names = installed[1]
     chapters = {f"gemmlab/lab/notebooks/{path.name}" for path in ROOT.glob("notebooks/*.ipynb")}
     assert chapters <= set(names)
+    assert "gemmlab/lab/locale/zh_CN/LC_MESSAGES/gemmlab.po" in names
     tops = {name.split("/")[0] for name in names}
     assert tops == {"gemmlab", next(top for top in tops if top.endswith(".dist-info"))}
     assert not [name for name in names if "test" in name.rpartition("/")[2] or ".pyc" in name]
