@@ -84,16 +84,19 @@ class Stills:
         return _index(self.images, lighter(image))
 
 
-def show_films() -> None:
+def show_films(ends: bool = False) -> None:
     """Let explorers show themselves as films in this kernel, wherever HTML is wanted."""
     shell = get_ipython()  # noqa: F821
     formatter = shell.display_formatter.formatters["text/html"]
-    formatter.for_type(Explorer, lambda explorer: film(explorer, shell.user_ns["In"][-1]))
+    formatter.for_type(Explorer, lambda explorer: film(explorer, shell.user_ns["In"][-1], ends))
     Explorer.lasts = False  # a film lasts by itself
 
 
-def film(explorer: Explorer, cell: str = "") -> str:
-    """The film of an explorer, which a cell has made, as HTML; the explorer is left as it was."""
+def film(explorer: Explorer, cell: str = "", ends: bool = False) -> str:
+    """The film of an explorer, which a cell has made, as HTML; the explorer is left as it was.
+
+    ends : of each control show only the first value and the last, which is soon done
+    """
     stills = Stills(explorer)
     settle(explorer)
     stills.keep()
@@ -103,7 +106,7 @@ def film(explorer: Explorer, cell: str = "") -> str:
     for control in controls(explorer):
         first = control.widget.value
         kept = []  # (number of the picture, label of the value)
-        for value in control.values:
+        for value in between(control.values, first) if ends else control.values:
             if value == first:
                 kept.append((0, control.label))
                 continue
@@ -185,6 +188,16 @@ def spread(values: range, first: int) -> tuple[int, ...]:
     """
     step = -(-len(values) // (MOST - 1))
     return tuple(sorted({*values[::step], first}))
+
+
+def between(values: tuple[Any, ...], now: Any) -> tuple[Any, ...]:
+    """The first of a control's values, the one that it has now, and the last.
+
+    >>> between((1, 2, 4, 8, 16), 4)
+    (1, 4, 16)
+    """
+    kept = [value for value in values if value in (values[0], now, values[-1])]
+    return tuple(dict.fromkeys(kept))
 
 
 def restore(before: dict[widgets.Widget, Any]) -> None:

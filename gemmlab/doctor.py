@@ -25,7 +25,7 @@ class Need(NamedTuple):
     gpu_only: bool = False
 
 
-PYTHON = Need((3, 11), (3, 14), "the language", "")
+PYTHON = Need((3, 11), (3, 15), "the language", "")
 NEEDS = {
     "numpy": Need((2, 0), (2, 5), "arrays", "numpy>=2.0,<2.5"),
     "numba": Need((0, 61), None, "compiled CPU kernels", "gemmlab[lab]"),

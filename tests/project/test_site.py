@@ -132,6 +132,12 @@ def test_each_position_of_a_control_shows_its_own_value(told):
     assert told_sizes == ["of 2 bytes", "of 4 bytes", "of 8 bytes"]
 
 
+def test_a_preview_shows_the_ends_of_each_control(coalescing):
+    """Strides from 0 to 32 and offsets from 0 to 31, and what the explorer shows now."""
+    controls = Film(film.film(coalescing, ends=True)).controls
+    assert [labels for _, labels in controls][:2] == [["0", "3", "32"], ["0", "2", "31"]]
+
+
 def test_every_picture_refers_to_an_image_that_is_there_once(told):
     images, pictures = told.data["images"], told.data["pictures"]
     used = {int(n) for picture, _ in pictures for n in re.findall(r'"@(\d+)"', picture)}
