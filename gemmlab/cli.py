@@ -118,8 +118,8 @@ def _add_grade(verbs: Any) -> None:
     add.add_argument("--csv", type=Path, metavar="FILE", help="write the table, too")
     add.add_argument(
         "--format",
-        choices=grading.FORMATS,
-        default=grading.FORMATS[0],
+        choices=grading.choices.FORMATS,
+        default=grading.choices.FORMATS[0],
         help="of that file: all rows, or the sums that Canvas or Moodle import",
     )
     add.add_argument(
@@ -132,7 +132,7 @@ def _add_grade(verbs: Any) -> None:
     seed = add.add_mutually_exclusive_group()
     seed.add_argument(
         "--seed",
-        default=grading.SEED,
+        default=grading.choices.SEED,
         metavar="TEXT",
         help="decides what checks draw: the same for the whole class, and nobody else's business",
     )

@@ -12,6 +12,7 @@
     students     whose notebook a file is
     rubric       points by stages
     likeness     answers that are alike
+    choices      what one may choose
     table        a class's table, in text and as files
     report       pages with plots
     command      the verb
@@ -35,11 +36,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmlab.course.grading.choices import SEED
+
 if TYPE_CHECKING:
     from gemmlab.course.grading.table import Row
-
-SEED = "gemmlab"  # of those who name none; everybody knows it
-FORMATS = ("plain", "canvas", "moodle")  # of a table's file
 
 
 def verb(options: Namespace) -> int:

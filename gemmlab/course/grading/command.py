@@ -15,7 +15,8 @@ from pathlib import Path
 
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course import chapters, exercise_modules
-from gemmlab.course.grading import SEED, report, rubric, table
+from gemmlab.course.grading import report, rubric, table
+from gemmlab.course.grading.choices import SEED
 from gemmlab.course.grading.judged import UNREADABLE
 from gemmlab.course.grading.processes import Found, Grader
 from gemmlab.course.grading.students import Handed, handed_in, printable

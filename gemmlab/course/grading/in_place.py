@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.course import chapters, exercises
-from gemmlab.course.grading import SEED, rubric
+from gemmlab.course.grading import rubric
+from gemmlab.course.grading.choices import SEED
 from gemmlab.course.grading.judged import PASSED, Judged
 from gemmlab.course.grading.processes import Grader
 from gemmlab.course.grading.table import number

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gemmlab.course.grading import SEED
+from gemmlab.course.grading.choices import SEED
 from gemmlab.course.grading.in_place import Assignment, asked_for, outcomes
 from gemmlab.here import files
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gemmlab.course.grading import SEED
+from gemmlab.course.grading.choices import SEED
 from gemmlab.course.grading.in_place import Assignment, asked_for, outcomes
 from gemmlab.here import files
 

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmlab.course.grading import FORMATS
+from gemmlab.course.grading.choices import FORMATS
 from gemmlab.course.grading.judged import (
     MISSING,
     NOT_ATTEMPTED,
