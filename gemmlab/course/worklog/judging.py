@@ -36,6 +36,7 @@ from gemmlab.tiling import Tiling
 
 GPUS = ("h200", "h100_sxm")
 SECONDS = 120.0  # of the processor, for the blocks of one k
+OPERATIONS = 40_000  # of a thread, about as many as are simulated in two seconds
 DRAWN, LOOKED_AT = 2, 4096  # blocks, and elements of C of which each is computed once more
 ALL = 1024  # blocks, at most, of a grid with fewer than C has tiles: all are simulated
 LONG = 1024  # k from which on a block takes long
@@ -92,9 +93,10 @@ def judge(rung: Kernel, shape: Shape) -> Judged:
         found = _on_the_shape(rung, shape, tiling)
     if found.diagnosis != "passed":
         return _told(found)
-    counts = dict(found.details)
+    counts, facts = dict(found.details), found.facts
     if lacking():
-        return Judged("passed", (("Time on a GPU", f"left out: {lacking()}"),), counts=counts)
+        facts += (("Time on a GPU", f"left out: {lacking()}"),)
+        return Judged("passed", facts, counts=counts)
     times = timed.predicted(found, partial(_times, rung, shape, tiling, _seed()))
     if isinstance(times, Finding):
         return _told(times) if times.diagnosis != "passed" else Judged("passed", times.facts)
@@ -108,6 +110,7 @@ def judge(rung: Kernel, shape: Shape) -> Judged:
             return _told(Finding("work-left-out", (("Time", fact),)))
     return Judged(
         "passed",
+        facts,
         seconds={name: time.seconds for name, time in by_gpu.items()},
         waits={name: time.waits for name, time in by_gpu.items()},
         counts=counts,
@@ -163,10 +166,10 @@ def _on_small_cases(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
 
 
 def _on_the_shape(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
-    """Simulate some blocks of each launch that is timed, the whole product last."""
-    ks = dict.fromkeys([*depths(shape.problem, rung, tiling), shape.problem.k])
-    found = Finding("passed")
-    for k in ks if shape.batch == 1 else [shape.problem.k]:
+    """Simulate some blocks of each launch that is timed, the longest last."""
+    found, longest = Finding("passed"), _longest(tiling, shape.problem.k)
+    ks = depths(shape.problem, rung, tiling) if shape.batch == 1 else []
+    for k in dict.fromkeys([*ks, longest]):
         work = partial(_blocks, rung, shape, tiling, k, _seed())
         for item in apart(work, SECONDS):
             if guard.ended(item):
@@ -174,7 +177,20 @@ def _on_the_shape(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
             found = item
         if found.diagnosis != "passed":
             break
-    return found
+    if longest == shape.problem.k:
+        return found
+    text = f"blocks with k up to {longest:,} of {shape.problem.k:,}"
+    return replace(found, facts=(*found.facts, ("Simulated", text)))
+
+
+def _longest(tiling: Tiling, k: int) -> int:
+    """The longest k that is simulated: all of it, or one that is drawn, where a thread has much.
+
+    A shorter one costs no safety of a league: no forecast looks at a longer one either.
+    """
+    tm, tn = tiling.thread
+    most = OPERATIONS // (tm * tn + tm + tn)
+    return k if k <= most else int(drawing.generator().integers(most // 2, most)) // 4 * 4
 
 
 def _blocks(rung: Kernel, shape: Shape, tiling: Tiling, k: int, seed: int) -> Iterator[Finding]:

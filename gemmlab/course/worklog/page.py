@@ -18,7 +18,9 @@ from gemmlab.course.worklog.shapes import Shape
 from gemmlab.device import device
 from gemmlab.measure import records
 
-BESIDE = Path(__file__).with_name("beside.json")  # written by `python -m benchmarks.capstone`
+# `python -m benchmarks.capstone --forecasts` writes both.
+BESIDE = Path(__file__).with_name("beside.json")  # predictions of the course's kernels
+WORKED = Path(__file__).with_name("worked.json")  # logs of five entries
 OURS, YOURS, THEIRS = "#9AA5B1", "#0072B2", "#E69F00"  # Okabe and Ito's, and a grey
 COUNTS = {  # of a block
     "global_load_sectors": "sectors loaded from global memory",

@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 from numpy import float32
 
+from benchmarks.samples import capstone_entries
 from gemmlab import Tiling, cuda, kernels, worklog
+from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.worklog import judging
-from gemmlab.course.worklog.entries import rung_of_text, text_of
+from gemmlab.course.worklog.entries import Entry, rung_of_text, text_of
 from gemmlab.course.worklog.log import read
+from gemmlab.course.worklog.page import WORKED
 from gemmlab.course.worklog.shapes import SHAPES
 
 SIDE = 16
@@ -108,3 +111,28 @@ def test_other_files_are_refused(log, tmp_path):
     log.path.write_text(json.dumps({"shape": "square", "entries": []}))
     with pytest.raises(ValueError, match="the log of square"):
         worklog.open("batched", tmp_path)
+
+
+@pytest.mark.parametrize("shape", ["square", "skinny"])
+def test_five_entries_climb(shape):
+    logs = json.loads(WORKED.read_text("utf-8"))
+    entries = [Entry.of(one) for one in logs[shape]["entries"]]
+    tried = capstone_entries.entries(shape)
+    assert [e.name for e in entries] == [t.kernel.__name__ for t in tried]
+    for entry, one in zip(entries, tried, strict=True):
+        assert entry.source == text_of(one.kernel, *filter(None, [one.grid]))
+        assert (entry.tiling, entry.block) == (one.tilings[shape], one.block or ())
+    for gpu in judging.GPUS:
+        times = [entry.judged.seconds[gpu] for entry in entries]
+        assert times[0] > 4 * times[-1]
+        assert min(times) == times[-1]
+
+
+@pytest.mark.measuring
+@pytest.mark.skipif(bool(lacking()), reason="nothing is compiled here")
+def test_the_recorded_forecast_is_made_again():
+    logs = json.loads(WORKED.read_text("utf-8"))
+    entry = Entry.of(logs["skinny"]["entries"][-1])
+    found = judging.judge(rung_of_text(entry), SHAPES["skinny"])
+    assert found.passed, found
+    assert found.seconds == pytest.approx(entry.judged.seconds, rel=0.02)
