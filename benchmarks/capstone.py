@@ -21,16 +21,19 @@ from typing import Any
 
 from benchmarks.samples.capstone_entries import Tried, entries
 from gemmlab import Gemm, kernels, predict_library, predict_rung, worklog
-from gemmlab.course.judging.timed import duration
-from gemmlab.course.worklog.judging import GPUS
-from gemmlab.course.worklog.page import BESIDE, WORKED
 from gemmlab.here import files
 from gemmlab.here.driver import stamp
 from gemmlab.kernels import own
 from gemmlab.measure import backends
 
 SHAPES = ("square", "skinny")
+GPUS, BESIDE, WORKED = worklog.GPUS, worklog.BESIDE, worklog.WORKED
 FASTER = 4  # times, of the last entry over the first
+
+
+def duration(seconds: float) -> str:
+    """A duration in milliseconds."""
+    return f"{1e3 * seconds:.4g} ms"
 
 
 def forecasts() -> None:

@@ -15,9 +15,11 @@
 
 from __future__ import annotations
 
+from gemmlab.course.worklog.judging import GPUS
 from gemmlab.course.worklog.league import League, league
 from gemmlab.course.worklog.log import Log
 from gemmlab.course.worklog.log import open_log as open
+from gemmlab.course.worklog.page import BESIDE, WORKED
 from gemmlab.course.worklog.shapes import SHAPES, Shape
 
-__all__ = ["SHAPES", "League", "Log", "Shape", "league", "open"]
+__all__ = ["BESIDE", "GPUS", "SHAPES", "WORKED", "League", "Log", "Shape", "league", "open"]

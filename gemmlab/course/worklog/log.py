@@ -27,6 +27,19 @@ from gemmlab.problem import Gemm
 MOST = 8 << 20  # bytes of a log
 
 
+class Html:
+    """A piece of a page, and the text that stands for it on a terminal."""
+
+    def __init__(self, html: str, text: str) -> None:
+        self.html, self.text = html, text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
 class Log:
     """The entries for one shape, kept in a file after each.
 
@@ -112,6 +125,18 @@ class Log:
         path = Path(path)
         files.put(path, page.whole(self.shape, self.entries).encode())
         return path
+
+    def example(self) -> Html:
+        """A recorded log of five entries; their kernels once this one has as many."""
+        logs = json.loads(page.WORKED.read_text("utf-8"))
+        name = self.shape.name if self.shape.name in logs else "skinny"
+        entries = [Entry.of(one) for one in logs[name]["entries"]]
+        own, enough = len(self.entries), len(self.entries) >= len(entries)
+        told = f"{len(entries)} entries by somebody else; your log has {own}"
+        said = f"Their kernels are shown once yours has {len(entries)}."
+        body = page.example(shape_called(name), entries, sources=enough)
+        fold = f"<details{' open' * enough}><summary>{told}</summary>{body}</details>"
+        return Html(fold if enough else f"{fold}<p>{said}</p>", f"{told}. {'' if enough else said}")
 
     def __repr__(self) -> str:
         return page.as_text(self.shape, self.entries)

@@ -123,6 +123,13 @@ def ladder(shape: Shape, entries: Sequence[Entry]) -> str:
     )
 
 
+def example(shape: Shape, entries: Sequence[Entry], sources: bool) -> str:
+    """The ladder and the sentences of a recorded log, with its kernels where `sources`."""
+    pairs = list(zip([None, *entries], entries, strict=False))
+    parts = [_section(i, entry, before, sources) for i, (before, entry) in enumerate(pairs, 1)]
+    return ladder(shape, entries) + "".join(parts)
+
+
 def whole(shape: Shape, entries: Sequence[Entry]) -> str:
     """The whole page."""
     title = f"Work log: {shape}"
@@ -137,7 +144,7 @@ def whole(shape: Shape, entries: Sequence[Entry]) -> str:
     )
 
 
-def _section(number: int, entry: Entry, before: Entry | None) -> str:
+def _section(number: int, entry: Entry, before: Entry | None, sources: bool = True) -> str:
     said = zip(("Changed", "Expected", "Came"), SENTENCES, strict=True)
     told = [(label, getattr(entry, name)) for label, name in said]
     launch = [f"tile {entry.tiling}"]
@@ -146,6 +153,8 @@ def _section(number: int, entry: Entry, before: Entry | None) -> str:
     told += [("Launch", ", ".join(launch)), ("Verdict", "right, without a hazard")]
     told += [(f"Waits on {device(g).title}", w) for g, w in entry.judged.waits.items()]
     terms = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in told if b)
+    if not sources:
+        return f"<h4>{number} · {escape(entry.name)}</h4><dl>{terms}</dl>"
     counts = "".join(
         f"<tr><td>{what}</td><td>{entry.judged.counts[name]:,}</td></tr>"
         for name, what in COUNTS.items()
