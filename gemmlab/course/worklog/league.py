@@ -108,6 +108,11 @@ def league(logs: Sequence[str | Path], seed: str = SEED) -> League:
             for number, (entry, judged) in enumerate(zip(entries, found, strict=True), 1):
                 told = next((f"{duration(s)}, {gpu}" for gpu, s in entry.measured.items()), "")
                 rows.append(Row(who, shape.name, number, entry.name, judged, told))
+    return ranked(rows)
+
+
+def ranked(rows: Sequence[Row]) -> League:
+    """The rows in the order of a league."""
     order = {name: place for place, name in enumerate(SHAPES)}
     return League(sorted(rows, key=lambda r: (order[r.shape], not r.judged.passed, r.seconds)))
 

@@ -151,6 +151,7 @@ def _section(number: int, entry: Entry, before: Entry | None, sources: bool = Tr
     launch += [f"grid {entry.grid}"] if entry.grid else []
     launch += [f"block {entry.block}"] if entry.block else []
     told += [("Launch", ", ".join(launch)), ("Verdict", "right, without a hazard")]
+    told += entry.judged.facts
     told += [(f"Waits on {device(g).title}", w) for g, w in entry.judged.waits.items()]
     terms = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in told if b)
     if not sources:
