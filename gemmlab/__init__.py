@@ -38,6 +38,8 @@ grading
     points and reasons for the notebooks of a class; ``gemmlab grade`` on a terminal
 teaching
     assignments, syllabuses, answers and exams; ``gemmlab class`` on a terminal
+worklog
+    chapter 14: kernels of your own for a shape, judged, predicted, kept; and leagues of them
 
 ``import gemmlab`` needs NumPy alone; Numba, CUDA, matplotlib and widgets load when they are used.
 """
@@ -85,6 +87,7 @@ _LAZY = {
     "run": "measure.backends",
     "simulate": "simt",
     "teaching": "course.teaching",
+    "worklog": "course.worklog",
 }
 
 _NEEDS = {"plots": "matplotlib"}  # beside NumPy, to be loaded at all

@@ -1,4 +1,4 @@
-"""The command ``gemmlab``: doctor, lab, simulate, grade, class, record, check, book."""
+"""The command ``gemmlab``: doctor, lab, simulate, grade, class, league, record, check, book."""
 
 import argparse
 import contextlib
@@ -63,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
         "class", help="for teachers: assignments, a syllabus, answers, exams", add_help=False
     )
     add.set_defaults(do=_class)
+    add = verbs.add_parser("league", help="judge work logs anew, and rank their entries")
+    add.add_argument("logs", metavar="LOG", nargs="+", type=Path, help="a file worklog-SHAPE.json")
+    add.add_argument("--csv", type=Path, metavar="FILE", help="write the table, too")
+    add.add_argument("--seed", default="gemmlab", metavar="TEXT", help="decides what is drawn")
+    add.set_defaults(do=_league)
     _add_record(verbs)
     add = verbs.add_parser("check", help="validate files of recorded measurements")
     add.add_argument("files", nargs="*", type=Path, help="default: all that come with gemmlab")
@@ -344,6 +349,16 @@ def _class(arguments: argparse.Namespace) -> int:
     from gemmlab import teaching
 
     return teaching.verb(arguments.rest)
+
+
+def _league(arguments: argparse.Namespace) -> int:
+    from gemmlab import worklog
+
+    found = worklog.league(arguments.logs, arguments.seed)
+    print(found)
+    if arguments.csv:
+        found.write(arguments.csv)
+    return 0
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -136,7 +136,7 @@ def simulate(
     l2: Device | str | None = None,
     trace: int | str | tuple[int | str, ...] = (),
     shares: bool = False,
-    sample: bool = False,
+    sample: bool | tuple[int, ...] = False,
 ) -> Report:
     """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
 
@@ -155,8 +155,8 @@ def simulate(
     trace : lines of the kernel, by number or by a part of their text, whose first accesses by
         block 0 are kept in `Report.trace`
     shares : count, for each thread, the bytes that it loads and stores (`Report.shares`)
-    sample : of a launch of several batches simulate the first and the last one alone, which
-        `Report.sampled` tells: what the other blocks store is missing
+    sample : of several batches simulate the first and the last one alone, or blocks by number, x
+        fastest, which `Report.sampled` tells: what the other blocks store is missing
 
     Blocks run in batches of at most 131072 threads, which bounds memory; all at once where the
     kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
@@ -248,7 +248,7 @@ class Asked(NamedTuple):
     l2: Device | str | None
     trace: int | str | tuple[int | str, ...]
     shares: bool
-    sample: bool = False
+    sample: bool | tuple[int, ...] = False
 
     def report(self, source: Source, launch: Launch) -> tuple[Report, L2 | None]:
         """Give a report of which nothing is known yet, and the L2 cache that sees the accesses."""
@@ -301,13 +301,14 @@ def _ran(
             Machine.bound, function=kernel.function, source=kernel.source, values=values
         )
         taken: dict[int, int] = {}
-        at_once = launch.blocks
+        parts: list[np.ndarray] = []
         if grain.name == "batch":
             at_once = grain.most or _at_once(kernel.function, launch)
-            if asked.sample and launch.blocks > 2 * at_once:
-                report.sampled = 2 * at_once
+            parts = _batches(launch, at_once, asked.sample)
+            if asked.sample and sum(map(len, parts)) < launch.blocks:
+                report.sampled = sum(map(len, parts))
         try:
-            grain = _run(grain, launch, report, kernel.function, at_once, machine, bound, taken)
+            grain = _run(grain, launch, report, kernel.function, parts, machine, bound, taken)
         except Exception:
             if report.in_doubt:  # perhaps because of what was read there
                 report.trust()
@@ -351,17 +352,26 @@ def _outcome(report: Report, arguments: list[Argument]) -> tuple:
     return stored, report.printed, report.by_file, hazards
 
 
+def _batches(launch: Launch, at_once: int, sample: bool | tuple) -> list[np.ndarray]:
+    """Give the numbers of the blocks that run together: all in turn, or those of a sample."""
+    if isinstance(sample, tuple):
+        return [np.unique(sample)]
+    few = sample and launch.blocks > 2 * at_once
+    starts = range(0, launch.blocks, launch.blocks - at_once if few else at_once)
+    return [np.arange(i, min(i + at_once, launch.blocks)) for i in starts]
+
+
 def _run(
     grain: Grain,
     launch: Launch,
     report: Report,
     function: Callable,
-    at_once: int,
+    parts: list[np.ndarray],
     machine: Callable[[np.ndarray], Machine],
     kernel: Callable[[Machine], Callable[[], None]],
     taken: dict[int, int],
 ) -> Grain | None:
-    """Run batches of `at_once` blocks, or all in fibers of a `grain`, and print what they print.
+    """Run blocks in these `parts`, or all in fibers of a `grain`, and print what they print.
 
     Returns the grain in which the launch must run again, where lanes wait for others, or may wait
     for blocks that a GPU does not begin before they end.
@@ -372,9 +382,7 @@ def _run(
 
     try:
         if grain.name == "batch":
-            between = at_once if report.sampled is None else launch.blocks - at_once
-            for start in range(0, launch.blocks, between):
-                m = machine(np.arange(start, min(start + at_once, launch.blocks)))
+            for m in map(machine, parts):
                 try:
                     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
                         kernel(m)()

@@ -104,10 +104,17 @@ def execute_rung(
     tiling = kernel.choose(tiling, problem, target)
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
+    return {
+        k: execute_whole(replace(problem, k=k), code, target, kernel, tiling)
+        for k in depths(problem, kernel, tiling)
+    }
+
+
+def depths(problem: Gemm, kernel: Kernel, tiling: Tiling) -> list[int]:
+    """Give the k of the products that are executed: of two that are shorter, or its own."""
     period = _period(kernel, tiling) * _parts(problem, kernel, tiling)
     shorter = [problem.k % period + period * n for n in (1, 2)]
-    depths = shorter if problem.k > shorter[1] else [problem.k]
-    return {k: execute_whole(replace(problem, k=k), code, target, kernel, tiling) for k in depths}
+    return shorter if problem.k > shorter[1] else [problem.k]
 
 
 @lru_cache(maxsize=8)  # a chapter looks at the lines of a kernel, at its steps and at its time

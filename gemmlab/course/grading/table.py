@@ -216,12 +216,12 @@ def _short(row: Row) -> str:
 
 def plain_csv(table: Sequence[Row], title: str) -> str:
     """All rows, with all that is known of each."""
-    return _csv([row.cells for row in table])
+    return csv_of([row.cells for row in table])
 
 
 def seconds_csv(table: Sequence[Row]) -> str:
     """Seconds of the processor that each answer took, which differ each time."""
-    return _csv(
+    return csv_of(
         [
             {"student": r.student, "exercise": r.exercise, "seconds": f"{r.judged.seconds:.2f}"}
             for r in table
@@ -243,7 +243,7 @@ def canvas_csv(table: Sequence[Row], title: str) -> str:
         | {"Student": student, "ID": numbers[student], title: number(points)}
         for student, (points, _) in totals(table).items()
     ]
-    return _csv([first, *lines])
+    return csv_of([first, *lines])
 
 
 def moodle_csv(table: Sequence[Row], title: str) -> str:
@@ -269,10 +269,11 @@ def moodle_csv(table: Sequence[Row], title: str) -> str:
                 "Feedback comments": said,
             }
         )
-    return _csv(lines)
+    return csv_of(lines)
 
 
-def _csv(lines: Sequence[Mapping[str, str]]) -> str:
+def csv_of(lines: Sequence[Mapping[str, str]]) -> str:
+    """Rows as a file for spreadsheets, none of whose cells is a formula."""
     text = io.StringIO()
     if lines:
         writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")

@@ -11,14 +11,15 @@ import base64
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 from gemmlab.course.grading import walls
 
 
-def main() -> int:
-    """Do the job."""
+def main(do: Callable[[dict[str, Any], TextIO], None] | None = None) -> int:
+    """Do the job inside the walls; it is to judge a notebook if nothing else is said."""
     job = json.loads(sys.stdin.buffer.read())
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     null = os.open(os.devnull, os.O_RDWR)
@@ -27,11 +28,13 @@ def main() -> int:
     package = Path(__file__).resolve().parents[2]
     compiled = Path(job["compiled"]) if job["compiled"] else None
     around = walls.stand(Path(job["home"]), package, compiled)
-    _say(out, "walls", [list(around.stand), around.why_not])
-    if "notebook" in job:
+    say(out, "walls", [list(around.stand), around.why_not])
+    if do:
+        do(job, out)
+    elif "notebook" in job:
         job["notebook"] = base64.b64decode(job["notebook"])
         _judge(job, out)
-    _say(out, "end", None)
+    say(out, "end", None)
     return 0
 
 
@@ -40,21 +43,22 @@ def _judge(job: dict[str, Any], out: TextIO) -> None:
     from gemmlab.course.grading import submission
     from gemmlab.course.grading.judged import judged
 
-    _say(out, "begin", "")
+    say(out, "begin", "")
     try:
         read = submission.read(job["notebook"])
     except (submission.UnreadableError, RecursionError, MemoryError) as error:
-        _say(out, "unreadable", str(error) or "nested too deeply")
+        say(out, "unreadable", str(error) or "nested too deeply")
         return
-    _say(out, "asked", sorted(read.asked))
+    say(out, "asked", sorted(read.asked))
     for name in sorted(set(read.asked) & set(job["only"] or read.asked)):
         if name not in job["done"]:
             walls.sweep()
-            _say(out, "begin", name)
-            _say(out, "judged", judged(read, name, job["keys"][name]).data)
+            say(out, "begin", name)
+            say(out, "judged", judged(read, name, job["keys"][name]).data)
 
 
-def _say(out: TextIO, kind: str, what: Any) -> None:
+def say(out: TextIO, kind: str, what: Any) -> None:
+    """Say something of a kind to the process that waits for it."""
     print(json.dumps([kind, what]), file=out, flush=True)
 
 

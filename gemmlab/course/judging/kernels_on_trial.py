@@ -51,6 +51,7 @@ class Form:
     sizes : what `build` is called with; the side of the case's tile if nothing else is said
     parameters : their names, A and B among them; arguments : of a case
     result : of a case, from the arguments after the launch: αAB + βC where the kernel is right
+    block : threads, as (x, y); as many as thread tiles if nothing else is said
     telling : the diagnosis that the arguments of a wrong trial speak for, empty where there is none
     """
 
@@ -58,7 +59,8 @@ class Form:
     arguments: Callable[[Case], tuple[Any, ...]] = _product
     result: Callable[[Case, tuple[Any, ...]], np.ndarray] = lambda case, after: after[-1]
     telling: Callable[[Trial], str] = lambda trial: ""
-    sizes: Callable[[Case], tuple[int, ...]] = lambda case: (case.tile,)
+    sizes: Callable[[Case], tuple[Any, ...]] = lambda case: (case.tile,)
+    block: tuple[int, ...] | None = None
 
 
 PRODUCT = Form()  # C ← αAB + βC by one launch
@@ -87,8 +89,8 @@ class Trial:
     def changed(self) -> str:
         """The first element of A or B that the launch changed, in words; empty if none."""
         after = dict(zip(self.form.parameters, self.launched.arguments, strict=True))
-        a, b, before = after["A"], after["B"], self.run.operands
-        return difference("A", before.a, a) or difference("B", before.b, b)
+        given = dict(zip(self.form.parameters, self.form.arguments(self.run.case), strict=True))
+        return next(filter(None, (difference(x, given[x], after[x]) for x in "AB")), "")
 
     @property
     def returns_early(self) -> bool:
@@ -157,7 +159,8 @@ def judge(
 def _launch(case: Case, tiling: Tiling, grid: Grid, form: Form) -> Launch:
     (bm, bn, _), (tm, tn) = tiling.block, tiling.thread
     blocks = grid(tiling, case.problem)
-    return Launch(form.sizes(case), blocks, (bn // tn, bm // tm), form.arguments(case))
+    threads = form.block or (bn // tn, bm // tm)
+    return Launch(form.sizes(case), blocks, threads, form.arguments(case))
 
 
 def _run(case: Case, item: Launched, form: Form) -> Run:

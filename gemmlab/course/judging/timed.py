@@ -79,7 +79,7 @@ def judge(
     device = load_device(RECORDED)
     problem = replace(small.problem, m=SIDE, n=SIDE, k=SIDE)
     work = partial(_time, build, small.tile, tiling(small.tile), problem, device)
-    times = _predicted(found, work)
+    times = predicted(found, work)
     if isinstance(times, Finding):
         return times
     (item,) = times
@@ -133,7 +133,7 @@ def beside(found: Finding, build: Callable, solution: Callable, example: Example
     if lacking():
         return _left_out(found, lacking())
     device = load_device(RECORDED)
-    times = _predicted(found, partial(_of_launches, [build, solution], example, device))
+    times = predicted(found, partial(_of_launches, [build, solution], example, device))
     if isinstance(times, Finding):
         return times
     yours, mine = times
@@ -147,7 +147,7 @@ def beside(found: Finding, build: Callable, solution: Callable, example: Example
     return Finding("passed" if possible else "work-left-out", found.facts + facts, details)
 
 
-def _predicted(
+def predicted(
     found: Finding, work: Callable[[], Iterator[Time | Finding | str]]
 ) -> list[Time] | Finding:
     """The times that `work` yields in a process of its own, or what is found instead of them."""
@@ -182,7 +182,7 @@ def _of_launches(
             )
             yield Time(found.seconds, sentence(found))
         except Exception as error:
-            yield _refused(error)
+            yield refused(error)
             return
 
 
@@ -203,7 +203,7 @@ def duration(seconds: float) -> str:
     return ms(seconds) if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
-def _refused(error: Exception) -> Finding | str:
+def refused(error: Exception) -> Finding | str:
     """The finding for code that Numba cannot compile; for other errors why there is no time."""
     refused = type(error).__module__.startswith("numba")
     why = told(error)
@@ -229,4 +229,4 @@ def _time(
         found = predict_rung(problem, device, replace(own(kernel, tiling), layouts=LAYOUTS))
         yield Time(found.seconds, sentence(found))
     except Exception as error:
-        yield _refused(error)
+        yield refused(error)

@@ -1,0 +1,323 @@
+"""Judging an entry: small cases, then blocks of the shape itself, then its predicted time.
+
+The small cases are simulated as those of an exercise are. A kernel that is right on them may still
+leave out work where it is timed. So some blocks of the launch that is predicted are simulated, too:
+those which the forecast executes, at each k at which it does, and some that are drawn. The forecast
+sees random operands without a zero. Each of the three builds the kernel anew in a copy of the
+process, and makes one first call there: what builds another kernel later is not asked again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gemmlab.compiled.forecast.rungs import depths
+from gemmlab.compiled.sass.compiling import lacking
+from gemmlab.course.judging import drawing, guard, integrity, kernels_on_trial, timed
+from gemmlab.course.judging.apart import NotJudged, apart
+from gemmlab.course.judging.diagnoses import about
+from gemmlab.course.judging.launches import built
+from gemmlab.course.judging.verdict import Diagnosis, Finding
+from gemmlab.course.worklog import shapes
+from gemmlab.course.worklog.shapes import Shape
+from gemmlab.device import device
+from gemmlab.kernels import Kernel
+from gemmlab.kernels.kernel import as_it_is, as_they_are
+from gemmlab.measure.backends.trial import told
+from gemmlab.problem import Gemm
+from gemmlab.simt import HazardError, simulate
+from gemmlab.tiling import Tiling
+
+GPUS = ("h200", "h100_sxm")
+SECONDS = 120.0  # of the processor, for the blocks of one k
+OPERATIONS = 40_000  # of a thread, about as many as are simulated in two seconds
+DRAWN, LOOKED_AT = 2, 4096  # blocks, and elements of C of which each is computed once more
+ALL = 1024  # blocks, at most, of a grid with fewer than C has tiles: all are simulated
+LONG = 1024  # k from which on a block takes long
+STEPS = 1 << 18  # turns of a thread's while
+OWN = {
+    "host-work": Diagnosis(
+        "Part of the work is done before the launch, where nobody counts it.",
+        "What does the kernel get in place of A, B and C?",
+    ),
+    "other-grid": Diagnosis(
+        "The launch that is timed has other blocks than C needs: some tiles have none, or two.",
+        "How many tiles has C, and how many blocks has the grid for this shape?",
+    ),
+    "wrong-on-the-shape": Diagnosis(
+        "It is right on small cases, and wrong on the shape whose time counts.",
+        "Which condition of the kernel holds for large sizes alone?",
+    ),
+    "not-all-of-c": Diagnosis(
+        "Blocks that are timed leave elements of their tile of C as they were.",
+        "Which threads store nothing, and for which sizes?",
+    ),
+    "tile-does-not-divide": Diagnosis(
+        "The block tile does not divide the shape: the sample of blocks would not stand for all.",
+        "Which powers of two divide m and n?",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is found of an entry, as data.
+
+    facts : (label, text), as a verdict has them; seconds, waits : by GPU, empty where no time could
+        be predicted; counts : of one block of the shape, simulated
+    """
+
+    diagnosis: str
+    facts: tuple[tuple[str, str], ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+    waits: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is right."""
+        return self.diagnosis == "passed"
+
+
+def judge(rung: Kernel, shape: Shape) -> Judged:
+    """Judge a rung that `kernels.own` has made, on a shape."""
+    tiling = rung.default
+    found = _launchable(rung, shape, tiling) or _on_small_cases(rung, shape, tiling)
+    if found.diagnosis == "passed":
+        found = _on_the_shape(rung, shape, tiling)
+    if found.diagnosis != "passed":
+        return _told(found)
+    counts, facts = dict(found.details), found.facts
+    if lacking():
+        facts += (("Time on a GPU", f"left out: {lacking()}"),)
+        return Judged("passed", facts, counts=counts)
+    times = timed.predicted(found, partial(_times, rung, shape, tiling, _seed()))
+    if isinstance(times, Finding):
+        return _told(times) if times.diagnosis != "passed" else Judged("passed", times.facts)
+    by_gpu = dict(zip(GPUS, times, strict=True))
+    for name, time in by_gpu.items():
+        least = shape.problem.flops / device(name).peak_of("float32")
+        if time.seconds < least:
+            fact = (
+                f"{timed.ms(time.seconds)} predicted, where the FMAs alone take {timed.ms(least)}"
+            )
+            return _told(Finding("work-left-out", (("Time", fact),)))
+    return Judged(
+        "passed",
+        facts,
+        seconds={name: time.seconds for name, time in by_gpu.items()},
+        waits={name: time.waits for name, time in by_gpu.items()},
+        counts=counts,
+    )
+
+
+def _told(found: Finding) -> Judged:
+    """A finding as data, with the likely cause before its facts."""
+    cause = OWN.get(found.diagnosis) or about(found.diagnosis, found.details, {})
+    return Judged(found.diagnosis, (("Likely cause", cause.cause), *found.facts))
+
+
+def _launchable(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding | None:
+    """Find what in a launch, or around it, is not for an entry."""
+    p, (bm, bn, _) = shape.problem, tiling.block
+    if (rung.operands, rung.result) != (as_they_are, as_it_is):
+        return Finding("host-work", (("Found", f"{rung.name} prepares its operands"),))
+    if len(rung.launches) > 1 or rung.dynamic:
+        what = "more than one launch" if len(rung.launches) > 1 else "dynamic shared memory"
+        return Finding("host-work", (("Found", f"{rung.name} needs {what}; use one plain launch"),))
+    if (p.m // shape.batch) % bm or p.n % bn:
+        text = f"a tile of {bm}×{bn} in matrices of {p.m // shape.batch}×{p.n}"
+        return Finding("tile-does-not-divide", (("Found", text),))
+    try:
+        grid, _ = rung.launch(p, tiling, device(GPUS[0]))
+    except Exception as error:
+        return Finding("raises", (("Error", told(error)),))
+    blocks, tiles = math.prod(grid), math.prod(tiling.grid(p))
+    if blocks > tiles or ALL < blocks < tiles:
+        text = f"{blocks:,} blocks for {tiles:,} tiles of C; use one for each, or at most {ALL:,}"
+        return Finding("other-grid", (("Found", text),))
+    return None
+
+
+def _on_small_cases(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
+    gpu = device(GPUS[0])
+
+    def grid(tiling: Tiling, problem: Gemm) -> tuple[int, ...]:
+        return rung.launch(problem, tiling, gpu)[0]
+
+    found = kernels_on_trial.judge(
+        rung.build,
+        shapes.cases(shape, tiling),
+        lambda tile: tiling,
+        grid,
+        shapes.form(tiling, rung.configure(shape.problem, tiling)[1]),
+        shapes.anew(shape, tiling),
+    )
+    return found if isinstance(found, Finding) else Finding("passed")
+
+
+# ------------------------------------------------------------------------- blocks of the shape
+
+
+def _on_the_shape(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
+    """Simulate some blocks of each launch that is timed, the longest last."""
+    found, longest = Finding("passed"), _longest(tiling, shape.problem.k)
+    ks = depths(shape.problem, rung, tiling) if shape.batch == 1 else []
+    for k in dict.fromkeys([*ks, longest]):
+        work = partial(_blocks, rung, shape, tiling, k, _seed())
+        for item in apart(work, SECONDS):
+            if guard.ended(item):
+                raise NotJudged(f"simulating blocks of {shape}: {item.what}", item.where)
+            found = item
+        if found.diagnosis != "passed":
+            break
+    if longest == shape.problem.k:
+        return found
+    text = f"blocks with k up to {longest:,} of {shape.problem.k:,}"
+    return replace(found, facts=(*found.facts, ("Simulated", text)))
+
+
+def _longest(tiling: Tiling, k: int) -> int:
+    """The longest k that is simulated: all of it, or one that is drawn, where a thread has much.
+
+    A shorter one costs no safety of a league: no forecast looks at a longer one either.
+    """
+    tm, tn = tiling.thread
+    most = OPERATIONS // (tm * tn + tm + tn)
+    return k if k <= most else int(drawing.generator().integers(most // 2, most)) // 4 * 4
+
+
+def _blocks(rung: Kernel, shape: Shape, tiling: Tiling, k: int, seed: int) -> Iterator[Finding]:
+    """Look at what some blocks store; in a process of its own."""
+    kernel = built(rung.build, kernels_on_trial.PARAMETERS, (tiling,), integrity.parts())
+    if isinstance(kernel, Finding):
+        yield kernel
+        return
+    rng, problem = np.random.default_rng(seed), replace(shape.problem, k=k)
+    grid, block = rung.launch(shape.problem, tiling, device(GPUS[0]))
+    chosen = _chosen(grid, tiling, problem, rng)
+    a, b = (shapes.filled(s, rng) for s in ((problem.m, k), (shape.batch * k, problem.n)))
+    c = np.full((problem.m, problem.n), np.nan, np.float32)
+    try:
+        report = simulate(
+            kernel, grid, block, np.float32(1), a, b, np.float32(0), c,
+            sample=chosen, max_steps=STEPS,
+        )  # fmt: skip
+    except HazardError as error:
+        yield Finding("wrong-on-the-shape", (("Hazard", str(error)),))
+        return
+    except Exception as error:
+        yield guard.fault(error)
+        return
+    found = _stored(tiling, problem, math.prod(grid), len(chosen), c)
+    if found.diagnosis == "passed":
+        found = _values(shape, problem, a, b, c, rng)
+    counts = {name: int(n) // len(chosen) for name, n in report.counters.items()}
+    yield replace(found, details=counts) if found.diagnosis == "passed" else found
+
+
+def _chosen(
+    grid: Sequence[int], tiling: Tiling, problem: Gemm, rng: np.random.Generator
+) -> tuple[int, ...]:
+    """The blocks to look at: those that a forecast executes, some drawn, or all that share tiles.
+
+    Where each takes long it is the first and one that is drawn.
+    """
+    blocks, tiles = math.prod(grid), math.prod(tiling.grid(problem))
+    long = problem.k > LONG
+    if blocks < tiles and not long:
+        return tuple(range(blocks))
+    of_an_sm = [0] if long else [i * device(g).sms for g in GPUS for i in range(3)]
+    drawn = rng.integers(blocks, size=1 if long else DRAWN)
+    return tuple(sorted({int(i) for i in (*of_an_sm, *drawn) if i < blocks}))
+
+
+def _stored(tiling: Tiling, problem: Gemm, blocks: int, chosen: int, c: np.ndarray) -> Finding:
+    """Whether the blocks stored their share of C, whose elements were NaN."""
+    (bm, bn, _), stored = tiling.block, int((c == c).sum())
+    tiles = math.prod(tiling.grid(problem))
+    if blocks == chosen:  # all of them
+        wanted, diagnosis = problem.m * problem.n, "other-grid"
+    else:
+        wanted, diagnosis = chosen * (tiles // blocks) * bm * bn, "not-all-of-c"
+    if stored >= wanted:
+        return Finding("passed")
+    text = f"{chosen} of {blocks:,} blocks stored {stored:,} numbers of {wanted:,} ({problem})"
+    return Finding(diagnosis, (("Found", text),))
+
+
+def _values(
+    shape: Shape,
+    problem: Gemm,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    rng: np.random.Generator,
+) -> Finding:
+    """Compare some of the elements that were stored with their sums in FP64."""
+    places = np.argwhere(c == c)
+    rows, columns = places[rng.permutation(len(places))[:LOOKED_AT]].T
+    height = problem.m // shape.batch
+    k = np.arange(problem.k)
+    for row, column in zip(np.array_split(rows, 16), np.array_split(columns, 16), strict=True):
+        of_a = a[row].astype(np.float64)
+        of_b = b[row[:, None] // height * problem.k + k, column[:, None]].astype(np.float64)
+        sums, most = (of_a * of_b).sum(1), np.abs(of_a * of_b).sum(1)
+        wrong = ~(np.abs(c[row, column] - sums) <= problem.tolerance * most)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            got, right = c[row[at], column[at]], sums[at]
+            text = f"C[{row[at]}, {column[at]}] = {got:.6g}, and {right:.6g} is right ({problem})"
+            return Finding("wrong-on-the-shape", (("First wrong element", text),))
+    return Finding("passed")
+
+
+def _seed() -> int:
+    return int(drawing.generator().integers(1 << 30))
+
+
+# ------------------------------------------------------------------------------------- the time
+
+
+def _times(
+    rung: Kernel, shape: Shape, tiling: Tiling, seed: int
+) -> Iterator[timed.Time | Finding | str]:
+    """The predicted time on each GPU, in a process of its own."""
+    kernel = built(rung.build, kernels_on_trial.PARAMETERS, (tiling,), integrity.parts())
+    if isinstance(kernel, Finding):
+        yield kernel
+        return
+    try:
+        for name in GPUS:
+            yield forecast(replace(rung, build=lambda tiling: kernel), shape, tiling, name, seed)
+    except Exception as error:
+        yield timed.refused(error)
+
+
+def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int = 1) -> timed.Time:
+    """The predicted time of a rung on a shape and a GPU, on random operands."""
+    from gemmlab.compiled.forecast.kernel import predict_time, sentence
+    from gemmlab.compiled.forecast.rungs import predict_rung
+
+    rng = np.random.default_rng(seed)
+
+    def operands(problem: Gemm, tiling: Tiling, a: Any, b: Any) -> tuple:
+        return tuple(shapes.filled(x.shape, rng).copy() for x in (a, b))
+
+    if shape.batch == 1:
+        found = predict_rung(shape.problem, gpu, replace(rung, operands=operands), tiling)
+    else:
+        p = shape.problem
+        grid, block = rung.launch(p, tiling, device(gpu))
+        a, b = (shapes.filled(s, rng).copy() for s in ((p.m, p.k), (shape.batch * p.k, p.n)))
+        c = np.zeros((p.m, p.n), np.float32)
+        one, zero = np.float32([1, 0])
+        function = rung.function(p, tiling)
+        found = predict_time(function, grid, block, one, a, b, zero, c, device=gpu)
+    return timed.Time(found.seconds, sentence(found))

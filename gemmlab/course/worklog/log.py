@@ -1,0 +1,193 @@
+"""A work log: entries in a file, each judged before it is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemmlab.course.judging.apart import NotJudged
+from gemmlab.course.judging.timed import duration
+from gemmlab.course.text import Markdown
+from gemmlab.course.worklog import page
+from gemmlab.course.worklog.entries import SENTENCES, Entry, launch_of, text_of
+from gemmlab.course.worklog.judging import GPUS, Judged, judge
+from gemmlab.course.worklog.shapes import Shape, shape_called
+from gemmlab.device import device
+from gemmlab.here import files
+from gemmlab.here.driver import numba_cuda
+from gemmlab.kernels import Kernel, own
+from gemmlab.measure import backends
+from gemmlab.problem import Gemm
+
+MOST = 8 << 20  # bytes of a log
+
+
+class Html:
+    """A piece of a page, and the text that stands for it on a terminal."""
+
+    def __init__(self, html: str, text: str) -> None:
+        self.html, self.text = html, text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+class Log:
+    """The entries for one shape, kept in a file after each.
+
+    Shown in a notebook it is a ladder: the entries beside the course's kernels and cuBLAS.
+    """
+
+    def __init__(self, shape: Shape, path: Path) -> None:
+        self.shape, self.path = shape, path
+        self.entries = read(path, shape) if path.exists() else []
+
+    def add(
+        self,
+        kernel: Callable | Kernel,
+        tile: Any = None,
+        *,
+        grid: Any = None,
+        block: Any = None,
+        changed: str = "",
+        expected: str = "",
+        came: str = "",
+    ) -> Markdown:
+        """Judge a kernel, predict and, on a GPU, measure its time, and keep it if it is right.
+
+        kernel, tile, grid, block : as `kernels.own` takes them
+        changed, expected, came : what you changed, what you expected, and what came of it. Add the
+            same kernel again to write the last one: it is not judged again
+        What is wrong is told in words; the log stays as it was then.
+        """
+        said = {"changed": changed, "expected": expected, "came": came}
+        wrong = next((k for k, v in said.items() if not isinstance(v, str)), "")
+        if wrong:
+            return Markdown(f"**Not added.** {wrong}={said[wrong]!r} is no text; use a sentence.")
+        try:
+            rung = own(kernel, tile, grid=grid, block=block)
+            function = kernel.build if isinstance(kernel, Kernel) else kernel
+            source = text_of(*([function, grid] if callable(grid) else [function]))
+            name = getattr(function, "py_func", function).__name__
+            launch = launch_of(grid, block, rung)
+        except (TypeError, ValueError, OSError) as error:
+            return Markdown(f"**Not added.** {error}")
+        entry = Entry(name=name, source=source, judged=Judged("not-judged"), **launch, **said)
+        for number, old in enumerate(self.entries, 1):
+            if old.made_of == entry.made_of:
+                kept = {s: said[s] or getattr(old, s) for s in SENTENCES}
+                return self._keep(replace(old, **kept), number)
+        try:
+            found = judge(rung, self.shape)
+        except NotJudged as busy:
+            return Markdown(f"**Not added: not judged.** {busy}")
+        if not found.passed:
+            facts = "\n".join(f"- {label}: {text}" for label, text in found.facts)
+            return Markdown(f"**Not added: {found.diagnosis}.**\n\n{facts}")
+        try:
+            measured = _measured(rung, self.shape)
+        except (RuntimeError, ValueError) as error:
+            return Markdown(f"**Not added.** On this GPU: {error}")
+        return self._keep(replace(entry, judged=found, measured=measured), len(self.entries) + 1)
+
+    def _keep(self, entry: Entry, number: int) -> Markdown:
+        entries = [*self.entries[: number - 1], entry, *self.entries[number:]]
+        data = {"shape": self.shape.name, "entries": [e.data for e in entries]}
+        files.put(self.path, json.dumps(data, indent=1, ensure_ascii=False).encode())
+        self.entries = entries
+        return Markdown(self._told(number))
+
+    def _told(self, number: int) -> str:
+        entry, found = self.entries[number - 1], self.entries[number - 1].judged
+        lines = [f"**Entry {number}, {entry.name}: right.**"]
+        for gpu, seconds in found.seconds.items():
+            lines.append(f"Predicted on {device(gpu).title}: {duration(seconds)}.")
+        for title, seconds in entry.measured.items():
+            lines.append(f"Measured on {title}: {duration(seconds)}.")
+        before = self.entries[number - 2].judged.seconds if number > 1 else {}
+        if GPUS[0] in before and GPUS[0] in found.seconds:
+            times = before[GPUS[0]] / found.seconds[GPUS[0]]
+            lines.append(f"That is {times:.2f} times the speed of entry {number - 1}.")
+        lines += [found.waits[GPUS[0]]] if GPUS[0] in found.waits else []
+        lines += [f"{label}: {text}." for label, text in found.facts]
+        return " ".join(lines)
+
+    def export(self, path: str | Path) -> Path:
+        """Write one page that needs no network: the ladder, and each entry with all about it."""
+        path = Path(path)
+        files.put(path, page.whole(self.shape, self.entries).encode())
+        return path
+
+    def example(self) -> Html:
+        """A recorded log of five entries; their kernels once this one has as many."""
+        logs = json.loads(page.WORKED.read_text("utf-8"))
+        name = self.shape.name if self.shape.name in logs else "skinny"
+        entries = [Entry.of(one) for one in logs[name]["entries"]]
+        own, enough = len(self.entries), len(self.entries) >= len(entries)
+        told = f"{len(entries)} entries by somebody else; your log has {own}"
+        said = f"Their kernels are shown once yours has {len(entries)}."
+        body = page.example(shape_called(name), entries, sources=enough)
+        fold = f"<details{' open' * enough}><summary>{told}</summary>{body}</details>"
+        return Html(fold if enough else f"{fold}<p>{said}</p>", f"{told}. {'' if enough else said}")
+
+    def __repr__(self) -> str:
+        return page.as_text(self.shape, self.entries)
+
+    def _repr_html_(self) -> str:
+        return page.ladder(self.shape, self.entries)
+
+
+def open_log(shape: str, folder: str | Path = ".") -> Log:
+    """The log for a shape, "square", "skinny" or "batched", in a file of a folder.
+
+    Raises ValueError for another shape, and for a file that is no log of this shape.
+    """
+    found = shape_called(shape)
+    return Log(found, Path(folder) / f"worklog-{found.name}.json")
+
+
+def read(path: Path, shape: Shape | None = None) -> list[Entry]:
+    """The entries of a file, as they were kept; ValueError, quoting the file, for another file."""
+    return entries_of(path.read_bytes(), str(path), shape)[1]
+
+
+def entries_of(content: bytes, where: str, shape: Shape | None = None) -> tuple[Shape, list[Entry]]:
+    """The shape and the entries in these bytes."""
+    try:
+        if len(content) > MOST:
+            raise ValueError(f"{len(content):,} bytes, of at most {MOST:,}")
+        data = json.loads(content)
+        found = shape_called(data["shape"])
+        entries = [Entry.of(one) for one in data["entries"]]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{where} is no work log: {error}") from None
+    if shape and shape != found:
+        raise ValueError(f"{where} is the log of {found.name}, and not of {shape.name}")
+    return found, entries
+
+
+def _measured(rung: Kernel, shape: Shape) -> dict[str, float]:
+    """The time on the GPU of this machine, empty where there is none; RuntimeError if wrong."""
+    if backends.available(rung)[0] != "gpu":
+        return {}
+    made = backends.run(for_gpu(rung, shape), shape.problem, "gpu")
+    if not made.passed:
+        raise RuntimeError(f"the result is wrong: its error is {made.error:.3g}")
+    return {made.device_title: made.seconds}
+
+
+def for_gpu(rung: Kernel, shape: Shape) -> Kernel:
+    """The rung with what it is launched with: of a batch each B has its place, with equal ones."""
+
+    def operands(problem: Gemm, tiling: Any, a: Any, b: Any) -> tuple:
+        return a, numba_cuda().to_device(np.concatenate([b.copy_to_host()] * shape.batch))
+
+    return rung if shape.batch == 1 else replace(rung, operands=operands)

@@ -1,0 +1,138 @@
+"""A work log: what is right is kept, what is wrong is told, and a page tells all of it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from numpy import float32
+
+from benchmarks.samples import capstone_entries
+from gemmlab import Tiling, cuda, kernels, worklog
+from gemmlab.compiled.sass.compiling import lacking
+from gemmlab.course.worklog import judging
+from gemmlab.course.worklog.entries import Entry, rung_of_text, text_of
+from gemmlab.course.worklog.log import read
+from gemmlab.course.worklog.page import WORKED
+from gemmlab.course.worklog.shapes import SHAPES
+
+SIDE = 16
+
+
+def naive(alpha, A, B, beta, C):
+    x, y = cuda.grid(2)
+    if y < C.shape[0] and x < C.shape[1]:
+        k = A.shape[1]
+        first = y // (C.shape[0] // (B.shape[0] // k)) * k
+        acc, p = float32(0), 0
+        while p < k:
+            acc += A[y, p] * B[first + p, x]
+            p += 1
+        C[y, x] = alpha * acc if beta == 0 else alpha * acc + beta * C[y, x]
+
+
+def one_matrix(alpha, A, B, beta, C):
+    x, y = cuda.grid(2)
+    if y < C.shape[0] and x < C.shape[1]:
+        acc = float32(0)
+        for p in range(A.shape[1]):
+            acc += A[y, p] * B[p, x]
+        C[y, x] = alpha * acc if beta == 0 else alpha * acc + beta * C[y, x]
+
+
+def few(m, n):
+    return -(-n // SIDE), -(-m // SIDE)
+
+
+ONE = Tiling(block=(16, 16, 1))
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.setattr(judging, "lacking", lambda: "not in this test")
+    return worklog.open("batched", tmp_path)
+
+
+def test_entries_are_kept_and_wrong_ones_are_told(log, tmp_path):
+    assert not log.path.exists()
+    told = log.add(one_matrix, ONE, changed="the first")
+    assert told.startswith("**Not added: ")
+    assert "Likely cause" in told
+    assert not log.path.exists()
+    assert "right" in log.add(naive, ONE, changed="a <b> & c", expected="slow")
+    again = log.add(naive, ONE, came="slow indeed")  # is not judged again
+    assert "Entry 1" in again
+    (entry,) = read(log.path, log.shape)
+    assert (entry.changed, entry.expected, entry.came) == ("a <b> & c", "slow", "slow indeed")
+    assert entry.judged.counts["global_load_sectors"] > 0
+    assert "Entry 2" in log.add(naive, ONE, grid=few)
+    page = log.export(tmp_path / "mine.html").read_text("utf-8")
+    assert "a &lt;b&gt; &amp; c" in page
+    assert "http" not in page
+    assert "+def few(m, n):" in page
+    assert worklog.open("batched", tmp_path).entries == log.entries
+    assert "1 · naive" in repr(log)
+    assert "1 · naive" in log._repr_html_()
+
+
+def test_the_text_of_an_entry_makes_it_again(log):
+    log.add(naive, ONE, grid=few)
+    (entry,) = log.entries
+    assert "SIDE = 16" in entry.source
+    made = rung_of_text(entry)
+    assert made.launch(SHAPES["batched"].problem, ONE, "h200")[0] == (16, 2048)
+    assert judging.judge(made, SHAPES["batched"]).passed
+
+
+def test_what_cannot_be_an_entry_is_told(log):
+    hook = replace(kernels.own(naive, ONE), operands=lambda problem, tiling, a, b: (a, b))
+    assert judging.judge(hook, SHAPES["batched"]).diagnosis == "host-work"
+    assert "tile-does-not-divide" in log.add(naive, Tiling(block=(24, 16, 1)))
+    assert "is not a function" in log.add(7)
+    assert "no text" in log.add(naive, ONE, came=3)
+    inner = 2
+
+    def enclosed(alpha, A, B, beta, C):
+        C[0, 0] = inner
+
+    with pytest.raises(TypeError, match="hand over build"):
+        text_of(enclosed)
+    assert "hand over build" in log.add(enclosed)
+    assert log.entries == []
+
+
+def test_other_files_are_refused(log, tmp_path):
+    with pytest.raises(ValueError, match="shape='round' is not known; use one of square"):
+        worklog.open("round")
+    for content in ("[]", "{", '{"shape": "batched", "entries": [{}]}', '{"shape": "round"}'):
+        log.path.write_text(content)
+        with pytest.raises(ValueError, match="is no work log"):
+            worklog.open("batched", tmp_path)
+        assert log.path.read_text() == content
+    log.path.write_text(json.dumps({"shape": "square", "entries": []}))
+    with pytest.raises(ValueError, match="the log of square"):
+        worklog.open("batched", tmp_path)
+
+
+@pytest.mark.parametrize("shape", ["square", "skinny"])
+def test_five_entries_climb(shape):
+    logs = json.loads(WORKED.read_text("utf-8"))
+    entries = [Entry.of(one) for one in logs[shape]["entries"]]
+    tried = capstone_entries.entries(shape)
+    assert [e.name for e in entries] == [t.kernel.__name__ for t in tried]
+    for entry, one in zip(entries, tried, strict=True):
+        assert entry.source == text_of(one.kernel, *filter(None, [one.grid]))
+        assert (entry.tiling, entry.block) == (one.tilings[shape], one.block or ())
+    for gpu in judging.GPUS:
+        times = [entry.judged.seconds[gpu] for entry in entries]
+        assert times[0] > 4 * times[-1]
+        assert min(times) == times[-1]
+
+
+@pytest.mark.measuring
+@pytest.mark.skipif(bool(lacking()), reason="nothing is compiled here")
+def test_the_recorded_forecast_is_made_again():
+    logs = json.loads(WORKED.read_text("utf-8"))
+    entry = Entry.of(logs["skinny"]["entries"][-1])
+    found = judging.judge(rung_of_text(entry), SHAPES["skinny"])
+    assert found.passed, found
+    assert found.seconds == pytest.approx(entry.judged.seconds, rel=0.02)
