@@ -122,7 +122,7 @@ def _judged(grader: Grader, content: bytes, count: int) -> list[Judged]:
     found, begin = [Judged("not-judged")] * count, 0
     while begin < count:
         job = {"log": base64.b64encode(content).decode(), "seed": grader.seed, "begin": begin}
-        for kind, what in grader.run(job):
+        for kind, what in grader.asked(job):
             if kind == "judged":
                 number, data = what
                 facts = tuple((a, b) for a, b in data.pop("facts"))

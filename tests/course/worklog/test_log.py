@@ -70,6 +70,13 @@ def test_entries_are_kept_and_wrong_ones_are_told(log, tmp_path):
     assert "http" not in page
     assert "+def few(m, n):" in page
     assert worklog.open("batched", tmp_path).entries == log.entries
+    example = log.example()
+    assert repr(example).startswith("5 entries by somebody else; your log has 2.")
+    assert "<details><summary>" in example.html
+    assert "def kernel" not in example.html
+    log.entries *= 3
+    assert "<details open>" in log.example().html
+    assert "def kernel" in log.example().html
     assert "1 · naive" in repr(log)
     assert "1 · naive" in log._repr_html_()
 
