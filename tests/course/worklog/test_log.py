@@ -81,13 +81,14 @@ def test_entries_are_kept_and_wrong_ones_are_told(log, tmp_path):
     assert "1 · naive" in log._repr_html_()
 
 
-def test_the_text_of_an_entry_makes_it_again(log):
-    log.add(naive, ONE, grid=few)
-    (entry,) = log.entries
-    assert "SIDE = 16" in entry.source
+def test_the_text_of_an_entry_makes_it_again():
+    text = text_of(naive, few)
+    assert "SIDE = 16" in text
+    entry = Entry("naive", text, ONE, judging.Judged("not-judged"), grid="few")
+    assert Entry.of(entry.data) == entry
     made = rung_of_text(entry)
     assert made.launch(SHAPES["batched"].problem, ONE, "h200")[0] == (16, 2048)
-    assert judging.judge(made, SHAPES["batched"]).passed
+    assert text_of(made.build(ONE)) == text_of(naive)
 
 
 def test_what_cannot_be_an_entry_is_told(log):
