@@ -40,6 +40,7 @@ VERBS = {
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
     "validate": ("test", True, "compare the library with the GPU of this machine"),
+    "release": ("test", False, "build and try the package's files, and say what is left to do"),
     "doctor": ("lab", True, "say what works on this machine, and how to mend the rest"),
 }
 
@@ -442,7 +443,10 @@ def book(extra: "list[str]") -> int:
     sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
     live = call("-m", "book.live", "--fetch") == 0 and not extra
     os.environ["GEMMLAB_LIVE"] = "1" if live else ""  # whether pages have a button for it
+    os.environ["GEMMLAB_TRANSLATED"] = "" if extra else "1"  # and one for the other language
     code = call(*sphinx, *extra, str(ROOT / "book"), str(out))
+    if code == 0 and not extra:  # after the first, which has executed the notebooks
+        code = call(*sphinx, "-D", "language=zh_CN", str(ROOT / "book"), str(out / "zh"))
     if code == 0 and live:
         code = call("-m", "book.live", str(out))
     if code == 0:
@@ -461,6 +465,11 @@ def validate(extra: "list[str]") -> int:
     """
     tested = 0 if extra else test(["-m", "measuring"])
     return call("-m", "benchmarks.hardware.validate", *extra) or tested
+
+
+def release(extra: "list[str]") -> int:
+    """Look at what a release needs; nothing is sent."""
+    return call("-m", "book.release", *extra)
 
 
 def lint(extra: "list[str]") -> int:
@@ -490,7 +499,7 @@ def main(argv: "list[str]") -> int:
         set_up(lock)
         if compiles:
             set_up_cuda()
-        own = {one.__name__: one for one in (lab, test, book, lint, record, validate)}
+        own = {one.__name__: one for one in (lab, test, book, lint, record, validate, release)}
         if verb in own:
             return own[verb](argv[1:])
         whole, log = quietly([str(venv_python()), "-c", "import gemmlab.doctor"])

@@ -15,7 +15,10 @@ BOOK = Path(__file__).resolve().parent
 CHAPTERS = BOOK.parent / "notebooks"
 sys.path.append(str(BOOK.parent))
 
-from book import executed, film, outside, repository  # noqa: E402
+from book import executed, film, languages, outside, repository, terms  # noqa: E402
+from lab import translated  # noqa: E402
+
+_ = languages._  # the site's own words in the language that is built
 
 
 def copy_chapters(source: Path, target: Path) -> None:
@@ -77,12 +80,12 @@ def join_formulas(_app: Sphinx, doctree: nodes.document) -> None:
         joined = nodes.inline(classes=["joined"])
         formula.replace_self(joined)
         if isinstance(before, nodes.Text):
-            start = re.search(r"\S*$", before).start()
+            start = re.search(r"[^\s一-鿿]*$", before).start()  # Chinese has no spaces
             joined += nodes.Text(before[start:])
             line[i - 1] = nodes.Text(before[:start])
         joined += formula
         if isinstance(after, nodes.Text):
-            end = re.match(r"\S*", after).end()
+            end = re.match(r"[^\s一-鿿]*", after).end()
             joined += nodes.Text(after[:end])
             line[i + 1] = nodes.Text(after[end:])
 
@@ -103,16 +106,21 @@ def indent_definitions(_app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = re.sub(r"^: ", "  ", source[0], flags=re.MULTILINE)
 
 
-def offer_to_run(_app: Sphinx, page: str, _template: str, context: dict, _doctree: object) -> None:
+def offer_to_run(app: Sphinx, page: str, _template: str, context: dict, _doctree: object) -> None:
     """Put a button on each chapter that runs its notebook in the browser, beside the pages."""
     if page.startswith("notebooks/") and os.environ.get("GEMMLAB_LIVE"):
         name = page.removeprefix("notebooks/")
+        language = app.config.language
+        live = "../lite" if language == "en" else "../../lite"
+        folder = "" if language == "en" else f"{language}/"
         button = {
             "type": "link",
-            "url": f"../lite/notebooks/index.html?path={name}.ipynb",
-            "text": "Run here",
-            "tooltip": "Run this chapter in this browser: Python comes along (30 MB), nothing is "
-            "installed, and what you write stays here",
+            "url": f"{live}/notebooks/index.html?path={folder}{name}.ipynb",
+            "text": _("Run here"),
+            "tooltip": _(
+                "Run this chapter in this browser: Python comes along (30 MB), nothing is "
+                "installed, and what you write stays here"
+            ),
             "icon": "fas fa-play",
             "label": "run-here",
         }
@@ -135,9 +143,11 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-read", join_formulas)
     app.connect("source-read", name_repository)
     app.connect("source-read", indent_definitions)
+    app.connect("doctree-resolved", terms.link)
     app.connect("html-page-context", offer_machines, priority=550)  # after the theme's own buttons
     app.connect("html-page-context", offer_to_run, priority=600)  # and before those
     app.connect("build-finished", look_through)
+    languages.setup(app, other=bool(os.environ.get("GEMMLAB_TRANSLATED")))
 
 
 copy_chapters(CHAPTERS, BOOK / "notebooks")
@@ -156,9 +166,15 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx-mathjax-offline",  # formulas without a content delivery network
+    "sphinx.ext.githubpages",  # .nojekyll, or GitHub leaves out folders such as _static
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 external_toc_path = "_toc.yml"
+
+# One catalogue for the whole site: pages share titles and questions of chapters.
+language = "en"
+locale_dirs = ["locale"]
+gettext_compact = translated.DOMAIN
 
 # The cache is keyed by the cells alone, and its folder by all else that outputs depend on.
 nb_execution_mode = "cache"
@@ -176,6 +192,7 @@ myst_heading_anchors = 3
 html_theme = "sphinx_book_theme"
 html_title = "gemmlab"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_favicon = "_static/icon.svg"
 html_css_files = ["gemmlab.css", "print.css"]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
@@ -188,5 +205,6 @@ html_theme_options = {
     "use_fullscreen_button": False,
     "show_toc_level": 2,
     "navbar_persistent": [],  # the sidebar has the search
+    "article_header_end": ["language", "article-header-buttons"],
     **repository.theme_options(),
 }

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # What cells import and read, and what makes films of explorers; pages themselves are MyST-NB's.
 READ = ("gemmlab", "benchmarks", "book/film.py", "book/outside.py", "book/vectors.py")
 STARTED = ("profile_default/startup", "profile_default/ipython_kernel_config.py")
-LEFT_OUT = (".pyc", ".pyo")
+LEFT_OUT = (".pyc", ".pyo", ".nbi", ".nbc")  # compiled: what runs writes it, Numba too
 KEPT = 3  # folders of executed pages, of about 100 MB each
 
 

@@ -29,6 +29,7 @@ from email.parser import Parser
 from pathlib import Path
 
 from book import pack
+from lab import translated
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "book" / "_build" / "live"
@@ -326,6 +327,16 @@ def gather(source: Path) -> None:
     (source / "jupyter-lite.json").write_text(json.dumps(told), "utf-8")
 
 
+def course() -> Path:
+    """Lay out the notebooks of the course, those of each language in a folder of its own."""
+    folder = KEPT / "course"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "notebooks", folder, ignore=shutil.ignore_patterns(".*"))
+    for language in translated.languages():
+        translated.lay(ROOT / "notebooks", folder / language, language)
+    return folder
+
+
 def build(site: Path, contents: Path) -> Path:
     """Build the live site into SITE/lite."""
     source, target = KEPT / "source", site / "lite"
@@ -380,7 +391,7 @@ def main() -> int:
     """Build the live site beside the pages; one line says where it is, or what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path, nargs="?", help="folder of the pages")
-    parser.add_argument("--contents", type=Path, default=ROOT / "notebooks")
+    parser.add_argument("--contents", type=Path, help="other notebooks than the course's")
     parser.add_argument("--fetch", action="store_true", help="only bring the parts here")
     given = parser.parse_args()
     if given.fetch == (given.site is not None):
@@ -389,7 +400,8 @@ def main() -> int:
         if given.fetch:
             fetch()
         else:
-            print(build(given.site.resolve(), given.contents.resolve()) / "index.html")
+            contents = given.contents.resolve() if given.contents else course()
+            print(build(given.site.resolve(), contents) / "index.html")
     except MissingError as error:
         print(f"no live site: {error}", file=sys.stderr)
         return 1

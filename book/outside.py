@@ -15,6 +15,7 @@ FETCHED = {
     "use": ("href", "xlink:href"), "video": ("src", "poster"),
 }  # fmt: skip
 NAMED = ("canonical", "author", "license", "next", "prev", "search", "index")  # links, not fetched
+APART = ("lite", "zh")
 ELSEWHERE = re.compile(r"\s*(?:https?:)?//", re.I)
 CSS = re.compile(r"""(?:url\(|@import)\s*["']?\s*((?:https?:)?//[^\s"')]+)""", re.I)
 IMPORT = re.compile(r"""\b(?:import|from|fetch\()\s*\(?\s*["']((?:https?:)?//[^"']+)""")
@@ -47,8 +48,11 @@ class Page(HTMLParser):
 
 
 def pages(site: Path, kind: str) -> list[Path]:
-    """The files of a kind below `site`, without the live site, which a browser's test looks at."""
-    return [path for path in sorted(site.rglob(kind)) if path.relative_to(site).parts[0] != "lite"]
+    """The files of a kind below `site`, without the live site, which a browser's test looks at, and
+    without pages in other languages, which are sites of their own.
+    """
+    found = sorted(site.rglob(kind))
+    return [path for path in found if path.relative_to(site).parts[0] not in APART]
 
 
 def requests(site: Path) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gemmlab
-from gemmlab import doctor
+from gemmlab import doctor, grading
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import known
 from gemmlab.measure import recording, records
@@ -123,8 +123,8 @@ def _add_grade(verbs: Any) -> None:
     add.add_argument("--csv", type=Path, metavar="FILE", help="write the table, too")
     add.add_argument(
         "--format",
-        choices=("plain", "canvas", "moodle"),
-        default="plain",
+        choices=grading.choices.FORMATS,
+        default=grading.choices.FORMATS[0],
         help="of that file: all rows, or the sums that Canvas or Moodle import",
     )
     add.add_argument(
@@ -134,11 +134,18 @@ def _add_grade(verbs: Any) -> None:
         help="write pages with plots of the class, and one for each student",
     )
     add.add_argument("--title", default="Grades", help="of the pages and of the sums")
-    add.add_argument(
+    seed = add.add_mutually_exclusive_group()
+    seed.add_argument(
         "--seed",
-        default="gemmlab",
+        default=grading.choices.SEED,
         metavar="TEXT",
         help="decides what checks draw: the same for the whole class, and nobody else's business",
+    )
+    seed.add_argument(
+        "--seed-file",
+        type=Path,
+        metavar="FILE",
+        help="has that text, which others on this machine then do not see in the command",
     )
     add.add_argument(
         "--only",
@@ -150,6 +157,13 @@ def _add_grade(verbs: Any) -> None:
     )
     add.add_argument("--rubric", type=Path, metavar="FILE", help="points by stages, in TOML")
     add.add_argument("--workers", type=count, help="processes at once (default: the processors)")
+    add.add_argument(
+        "--part",
+        type=_part,
+        metavar="NUMBER/JOBS",
+        help="grade each so-many-th notebook alone, from this one on, and keep what is found: 3/20 "
+        "is the third of twenty jobs at once; then the same command without it writes the table",
+    )
     add.set_defaults(do=_grade)
 
 
@@ -196,6 +210,17 @@ def count(text: str) -> int:
     return int(text)
 
 
+def _part(text: str) -> tuple[int, int]:
+    number, _, jobs = text.partition("/")
+    try:
+        found = count(number), count(jobs)
+    except argparse.ArgumentTypeError:
+        found = 1, 0
+    if found[0] > found[1]:
+        raise argparse.ArgumentTypeError(f"{text!r} is no part, such as 1/20 to 20/20")
+    return found
+
+
 def _stop(text: str) -> programs.Stop:
     try:
         return programs.Stop.of(text)
@@ -218,7 +243,7 @@ def _fail(message: str) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    print(doctor.report())
+    print(f"gemmlab {gemmlab.__version__}\n{doctor.report()}")
     return 0
 
 
@@ -317,8 +342,6 @@ def _listings(arguments: argparse.Namespace) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from gemmlab import grading
-
     return grading.verb(arguments)
 
 

@@ -9,7 +9,6 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-import gemmlab
 from gemmlab.compiled.sass.compiling import missing
 from gemmlab.here.driver import GpuStatus, gpu_status, package_version
 
@@ -26,7 +25,7 @@ class Need(NamedTuple):
     gpu_only: bool = False
 
 
-PYTHON = Need((3, 11), (3, 14), "the language", "")
+PYTHON = Need((3, 11), (3, 15), "the language", "")
 NEEDS = {
     "numpy": Need((2, 0), (2, 5), "arrays", "numpy>=2.0,<2.5"),
     "numba": Need((0, 61), None, "compiled CPU kernels", "gemmlab[lab]"),
@@ -102,7 +101,7 @@ def report(env: Environment | None = None) -> str:
     """
     mark = {"ok": "ok", "note": "--", "problem": "!!"}
     findings = diagnose(env)
-    lines = [f"gemmlab {gemmlab.__version__}"]
+    lines = []
     for f in findings:
         lines += _wrap(f"  {mark[f.status]}  {f.topic:<12}", f.text)
         if f.fix:

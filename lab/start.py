@@ -7,12 +7,15 @@ home.
 
 from __future__ import annotations
 
+import argparse
 import os
+import signal
 import sys
+import tempfile
 import webbrowser
 from pathlib import Path
 
-from . import working_copy
+from . import translated, working_copy
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = (HERE / "notebooks").is_dir()  # as pyproject.toml packs them
@@ -25,25 +28,48 @@ START = "00_start_here.ipynb"
 
 
 def main(extra: list[str]) -> int:
-    """Bring the working copy up to date and serve it until Ctrl-C."""
-    first_time = not (WORK / WORKSPACES).exists()
+    """Bring the working copy up to date and serve it until Ctrl-C.
+
+    With `--language` it is a copy of its own, of chapters that are translated as far as they are.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--language")
+    given, extra = parser.parse_known_args(extra)
+    work = WORK / given.language if given.language else WORK
+    first_time = not (work / WORKSPACES).exists()
     try:
-        lines = working_copy.update(CHAPTERS, WORK)
-        working_copy.trust(CHAPTERS, WORK)
+        lines = lay(work, given.language)
+    except ValueError as error:
+        say(str(error))
+        return 2
     except OSError as error:
-        say(f"the chapters cannot be copied to {WORK}: {error.strerror or error}")
+        say(f"the chapters cannot be copied to {work}: {error.strerror or error}")
         return 1
     for line in lines:
         say(line)
     browser = has_browser(sys.platform, dict(os.environ))
     hint = "" if browser else "; open the URL it prints"
-    say(f"starting JupyterLab on your copies in {WORK}; Ctrl-C ends it{hint}")
-    own = arguments(WORK, START if first_time else "", browser, is_root())
+    say(f"starting JupyterLab on your copies in {work}; Ctrl-C ends it{hint}")
+    own = arguments(work, START if first_time else "", browser, is_root())
 
     from jupyterlab.labapp import LabApp
 
+    if not (sys.stdin and sys.stdin.isatty()):  # at a terminal alone has it a handler of its own
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     LabApp.launch_instance([*own, *extra])
     return 0
+
+
+def lay(work: Path, language: str | None) -> list[str]:
+    """Bring a working copy up to date, in English or another language; lines to the learner."""
+    with tempfile.TemporaryDirectory() as scratch:
+        chapters = CHAPTERS
+        if language:
+            chapters = Path(scratch)
+            translated.lay(CHAPTERS, chapters, language)
+        lines = working_copy.update(chapters, work)
+        working_copy.trust(chapters, work)
+    return lines
 
 
 def say(text: str) -> None:

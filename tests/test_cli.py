@@ -62,7 +62,7 @@ def test_python_m_gemmlab_runs():
 def test_doctor_prints_the_report(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "report", lambda: "all is well")
     assert cli.main(["doctor"]) == 0
-    assert capsys.readouterr().out == "all is well\n"
+    assert capsys.readouterr().out == f"gemmlab {gemmlab.__version__}\nall is well\n"
 
 
 # -------------------------------------------------------------------------------- lab and book

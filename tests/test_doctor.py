@@ -9,6 +9,7 @@ import pytest
 from gemmlab import doctor
 from gemmlab.doctor import Environment, diagnose, environment, report
 from gemmlab.here.driver import GpuStatus
+from tests.support.paths import ROOT
 
 PACKAGES = {
     "numpy": "2.4.6",
@@ -109,10 +110,17 @@ def test_no_jupyterlab():
 
 
 @pytest.mark.parametrize(
-    ("version", "status"), [((3, 10, 9), "problem"), ((3, 13, 0), "ok"), ((3, 14, 0), "note")]
+    ("version", "status"), [((3, 10, 9), "problem"), ((3, 14, 0), "ok"), ((3, 15, 0), "note")]
 )
 def test_python_versions(version, status):
     assert find(replace(WELL, python=version), "Python").status == status
+
+
+def test_the_package_names_the_pythons_that_it_was_tried_in():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = [one for one in project["classifiers"] if "Language" in one]
+    minors = range(doctor.PYTHON.least[1], doctor.PYTHON.below[1])
+    assert named == [f"Programming Language :: Python :: 3.{minor}" for minor in minors]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +155,7 @@ def test_the_real_environment():
     assert set(env.packages) == set(doctor.NEEDS)
     assert env.packages["numpy"]
     assert env.python >= (3, 11)
-    assert report(env).startswith("gemmlab ")
+    assert report(env).startswith("  ok  Python ")
     for problem in ("no-driver", "no-gpu", "no-numba-cuda", "driver-too-old", "broken"):
         assert find(ill(problem), "GPU").text
 

@@ -2,11 +2,14 @@
 document.addEventListener("DOMContentLoaded", () => {
   for (const fold of document.querySelectorAll(".bd-sidebar-primary summary")) {
     const page = fold.closest("li")?.querySelector("a");
-    fold.setAttribute("aria-label", `Pages of ${page?.textContent.trim() ?? "this part"}`);
+    fold.setAttribute("aria-label", _("Pages of %s").replace("%s", page?.textContent.trim() ?? _("this part")));
   }
   const home = document.querySelector(".bd-sidebar-primary .navbar-brand")?.closest(".sidebar-primary-item");
   home?.setAttribute("role", "navigation");
-  home?.setAttribute("aria-label", "First page");
+  home?.setAttribute("aria-label", _("First page"));
+  // The other language opens at the section that is read here.
+  for (const other of document.querySelectorAll(".btn-language"))
+    other.addEventListener("click", () => (other.hash = location.hash));
   // A picture that is wider than a phone is moved in its paragraph, by keys, too.
   for (const image of document.querySelectorAll(".bd-article p > img:only-child"))
     new ResizeObserver(() => {

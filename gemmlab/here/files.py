@@ -42,7 +42,8 @@ def put(path: Path, content: bytes) -> None:
     Raises OSError where it cannot be written, a full disk for instance; nothing has changed then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.{os.getpid()}{HALF}")
+    # Of its own also among threads, and among machines that share a folder.
+    half = path.with_name(f".{path.name}.{os.urandom(6).hex()}{HALF}")
     try:
         with open(half, "wb") as file:
             file.write(content)

@@ -14,6 +14,7 @@ from gemmlab import Gemm, Tiling
 from gemmlab.device import RECORDED
 from gemmlab.kernels.fragments import WHERE
 from gemmlab.measure import store
+from gemmlab.model.layers import Batched
 
 REQUIRED = ("device_title", "date")
 
@@ -261,3 +262,185 @@ def drawn_matmul_times(device: str = RECORDED, root: str | Path = store.ROOT) ->
     """Read the same of products whose sizes were drawn, which nobody chose."""
     tables = {"products": Product, "parts": Part}
     return _read(MatmulTimes, device, "matmul_drawn.json", root, tables)
+
+
+# ------------------------------------------------------------------------ a network that learns
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to multiply in a training: the kernel, and the scale of the loss on its way back."""
+
+    name: str
+    kernel: str
+    scale: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One training: the loss of each step, and after each epoch the part of the test it knows."""
+
+    way: Way
+    losses: tuple[float, ...]
+    accuracies: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class StepLaunch:
+    """A launch of a training step: its time in a row of the same, and what was predicted [s]."""
+
+    name: str
+    problem: Gemm | None
+    blocks: int
+    seconds: float
+    predicted: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A training step: its time in a row of steps [s]; fused : epilogues are no launches."""
+
+    sizes: tuple[int, ...]
+    batch: int
+    fused: bool
+    seconds: float
+    launches: tuple[StepLaunch, ...]
+
+    @property
+    def predicted(self) -> float:
+        """The sum of what was predicted of the launches [s]."""
+        return sum(one.predicted for one in self.launches)
+
+
+@dataclass(frozen=True)
+class SplitProduct:
+    """A product of a step with k whole, with k in parts, and by cuBLAS, from a cold L2.
+
+    predicted : of the first two [s]
+    """
+
+    name: str
+    batch: int
+    problem: Gemm
+    whole: Timed
+    parts: Timed
+    library: Timed
+    predicted: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Eager:
+    """A step of a wide network in PyTorch; error : of the weights' gradients, by their norm."""
+
+    way: str
+    sizes: tuple[int, ...]
+    batch: int
+    seconds: float
+    error: float
+    loss: float  # of the last step
+
+
+@dataclass(frozen=True)
+class Training(Recorded):
+    """One run of `benchmarks/training.py`."""
+
+    curves: tuple[Curve, ...]
+    steps: tuple[Step, ...]
+    splits: tuple[SplitProduct, ...]
+    eager: tuple[Eager, ...]
+
+
+def training(device: str = "h100_sxm", root: str | Path = store.ROOT) -> Training:
+    """Read how a network learned digits on `device`."""
+    tables = {"curves": _curve, "steps": _step, "splits": _split, "eager": _eager}
+    return _read(Training, device, "training.json", root, tables)
+
+
+def _curve(way: dict, losses: list, accuracies: list) -> Curve:
+    return Curve(Way(**way), tuple(losses), tuple(accuracies))
+
+
+def _step(sizes: list, launches: list[dict], **told: Any) -> Step:
+    return Step(sizes=tuple(sizes), launches=tuple(map(_launched, launches)), **told)
+
+
+def _launched(launch: dict) -> StepLaunch:
+    problem = launch["problem"] and Gemm(**launch["problem"])
+    return StepLaunch(**{**launch, "problem": problem})
+
+
+def _split(
+    problem: dict, whole: dict, parts: dict, library: dict, predicted: list, **told: Any
+) -> SplitProduct:
+    timed = {"whole": whole, "parts": parts, "library": library}
+    return SplitProduct(
+        problem=Gemm(**problem),
+        predicted=tuple(predicted),
+        **{name: _timed(**run) for name, run in timed.items()},
+        **told,
+    )
+
+
+def _eager(sizes: list, **told: Any) -> Eager:
+    return Eager(sizes=tuple(sizes), **told)
+
+
+# ------------------------------------------------------------------ one block of a transformer
+
+
+@dataclass(frozen=True)
+class BlockProduct:
+    """A product of a step, or a batch of them, and its time in a row of the same [s]."""
+
+    name: str
+    direction: str  # forward | backward
+    product: Batched
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BlockKernel:
+    """What a kernel took of a step, all its launches together [s], as PyTorch's profiler says."""
+
+    name: str
+    launches: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BlockStep:
+    """A step of a block: its sizes, its time [s], the losses of a training, and what it wrote.
+
+    looked_up : whether characters become vectors by a table, or by a product
+    """
+
+    looked_up: bool
+    sizes: Mapping[str, int]
+    seconds: float
+    losses: tuple[float, ...]
+    sample: str
+    kernels: tuple[BlockKernel, ...]
+
+
+@dataclass(frozen=True)
+class BlockTimes(Recorded):
+    """One run of `benchmarks/block.py`."""
+
+    steps: tuple[BlockStep, ...]
+    products: tuple[BlockProduct, ...]
+
+
+def block_times(device: str = "h100_sxm", root: str | Path = store.ROOT) -> BlockTimes:
+    """Read how long a transformer's block took to train on `device`."""
+    tables = {"steps": _block_step, "products": _block_product}
+    return _read(BlockTimes, device, "block.json", root, tables)
+
+
+def _block_product(name: str, direction: str, product: dict, seconds: float) -> BlockProduct:
+    batched = Batched(product["count"], Gemm(**product["gemm"]))
+    return BlockProduct(name, direction, batched, seconds)
+
+
+def _block_step(losses: list, kernels: list[dict], **told: Any) -> BlockStep:
+    found = tuple(BlockKernel(**one) for one in kernels)
+    return BlockStep(losses=tuple(losses), kernels=found, **told)

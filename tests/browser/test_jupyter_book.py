@@ -18,7 +18,7 @@ import pytest
 from tests.browser.lab_server import ROOT
 
 pytestmark = pytest.mark.browser
-FOLDERS = ("benchmarks", "book", "gemmlab", "notebooks")
+FOLDERS = ("benchmarks", "book", "gemmlab", "lab", "notebooks")
 SECONDS = 2400
 ELSEWHERE = ("Could not find DOI", "did not resolve")  # what only a network answers
 

@@ -24,6 +24,8 @@ TYPES = {
     "install": "install.html",
     "guide": "simulator.html",
     "search": "search.html?q=warp",
+    "translated": "zh/notebooks/01_what_is_gemm.html",
+    "not translated": "zh/install.html",
 }
 WINDOWS = {"wide": {"width": 1366, "height": 900}, "narrow": {"width": 390, "height": 844}}
 
@@ -156,9 +158,51 @@ def test_the_search_finds_a_page_by_its_name_first(visit, name):
     assert search(visit, name)[0] == f"{name}.html"
 
 
-def search(visit, words: str) -> list[str]:
+@pytest.mark.parametrize("words", ["线程束", "瓦片量化", "屋顶线", "共享 内存", "warp 加载"])
+def test_the_search_finds_chinese_words(visit, words):
+    found = search(visit, words, "zh/")
+    assert "notebooks" in found or "glossary.html" in found
+
+
+def test_the_search_does_not_find_what_is_nowhere(visit):
+    page = visit("zh/search.html?q=犀牛")
+    page.wait_for_timeout(2000)
+    assert page.locator("#search-results li").count() == 0
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("path", ["index.html", "notebooks/01_what_is_gemm.html", "genindex.html"])
+def test_the_keyboard_reaches_the_same_page_in_the_other_language(visit, path, window):
+    page = visit(path, window)
+    assert page.locator("html").get_attribute("lang") == "en"
+    for language, there in (("zh-CN", f"zh/{path}"), ("en", path)):
+        link = page.locator(".btn-language")
+        assert link.get_attribute("lang") == link.get_attribute("hreflang") == language
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            if link.evaluate("link => link === document.activeElement"):
+                break
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{there}")
+        assert page.locator("html").get_attribute("lang") == language
+
+
+def test_the_other_language_opens_at_the_section_that_is_read(visit):
+    page = visit("notebooks/01_what_is_gemm.html#arithmetic-or-dram")
+    page.locator(".btn-language").click()
+    page.wait_for_url("**/zh/notebooks/01_what_is_gemm.html#arithmetic-or-dram")
+    assert page.locator("#arithmetic-or-dram h2").first.inner_text().startswith("3. 运算还是 DRAM")
+
+
+def test_an_explorer_of_a_translated_page_finds_python(visit):
+    page = visit("zh/index.html")
+    page.get_by_role("button", name="在此运行探索器").click()
+    page.get_by_text("探索器已运行").wait_for(timeout=120_000)
+
+
+def search(visit, words: str, folder: str = "") -> list[str]:
     """The folders, or the pages of the first folder, that a search finds, in its order."""
-    page = visit(f"search.html?q={words.replace(' ', '+')}")
+    page = visit(f"{folder}search.html?q={words.replace(' ', '+')}")
     page.locator("#search-results li").first.wait_for(timeout=20_000)
     page.wait_for_timeout(2000)  # the rest follows
     links = page.locator("#search-results li a").all()

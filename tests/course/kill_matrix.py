@@ -24,7 +24,7 @@ COMPILED = ("time-over-limit", "work-left-out", "not-compiled")  # of the compil
 KERNELS = (
     *("04.1", "04.2", "04.4", "04.5", "05.1", "05.3"),
     *("06.1", "06.2", "09.1", "09.3"),
-    *("10.1", "10.3"),
+    *("10.1", "10.3", "13.2"),
 )
 WARPS = ("07.3", "08.1", "08.3", "08.5")  # kernels of one warp, or of tiles of warps
 # Diagnoses of right results that cost too much, and of answers that are no kernels.
@@ -34,6 +34,7 @@ NO_PLACE = (
     *("products-beyond-c", "products-beyond-k", "blocks-uneven"),
     *("lanes-in-turns", "products-by-value", "c-again"),
     *("part-too-long", "part-too-short", "cut-inside-steps", "shares-uneven", "added-too-often"),
+    "bias-again",
 )
 PATIENCE = 0.2  # seconds of the processor for an answer that never ends
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

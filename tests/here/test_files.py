@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,22 @@ def test_a_file_is_the_old_one_or_the_new_one_whatever_fails(tmp_path, no_sync):
         path.write_bytes(b"old")
     assert {("full", RAISED, b"old"), ("interrupted", RAISED, b"old")} <= seen
     assert {("killed", KILLED, b"old"), ("killed", KILLED, b"the new one")} <= seen
+
+
+def test_two_that_write_the_same_file_at_once_both_end_well(tmp_path, monkeypatch):
+    """As threads do that have judged the same notebook, handed in twice."""
+    path, both = tmp_path / "kept.json", threading.Barrier(2, timeout=10)
+    synced = os.fsync
+
+    def together(number):
+        both.wait()
+        synced(number)
+
+    monkeypatch.setattr(files.os, "fsync", together)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(files.put, [path] * 2, [b"the same"] * 2))
+    assert path.read_bytes() == b"the same"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def add(path: Path) -> None:

@@ -76,6 +76,14 @@ def test_a_terminal_without_display_has_no_browser(monkeypatch):
     assert not start.has_browser("darwin", {})
 
 
+def test_an_unknown_language_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(start, "WORK", tmp_path / "work")
+    assert start.main(["--language", "tlh"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "gemmlab: there is no translation into 'tlh'; there are: zh_CN"
+    ]
+
+
 def test_a_working_copy_that_cannot_be_written_is_one_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "work").touch()  # a file where the folder should be
     monkeypatch.setattr(start, "WORK", tmp_path / "work")

@@ -28,7 +28,7 @@ SYSTEMS = {
 }
 PLACES = [
     {**system, "python_version": version, "python_full_version": f"{version}.6"}
-    for system, version in itertools.product(SYSTEMS.values(), ["3.11", "3.12", "3.13"])
+    for system, version in itertools.product(SYSTEMS.values(), ["3.11", "3.12", "3.13", "3.14"])
 ]
 
 

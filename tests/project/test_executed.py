@@ -62,6 +62,7 @@ def test_dates_bytecode_and_the_text_of_pages_change_nothing(tree):
     os.utime(tree / "gemmlab" / "device.py", (1, 1))
     (tree / "gemmlab" / "__pycache__").mkdir()
     (tree / "gemmlab" / "__pycache__" / "device.cpython-312.pyc").write_bytes(b"1")
+    (tree / "gemmlab" / "__pycache__" / "device.run-2.py312.1.nbc").write_bytes(b"1")
     (tree / "book" / "index.md").write_text("# Another text", "utf-8")
     (tree / "ipython" / "profile_default" / "history.sqlite").write_bytes(b"1")
     assert key(tree) == before

@@ -20,7 +20,7 @@ run = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(run)
 
 
-VERBS = "lab test book lint record validate doctor"
+VERBS = "lab test book lint record validate release doctor"
 
 
 @pytest.fixture

@@ -23,10 +23,21 @@ def test_paper_and_slides_are_made_of_the_built_pages(monkeypatch, asked, last, 
     assert run.main(["book", *asked]) == 0
     assert installed == sets
     site = ROOT / "book" / "_build" / "html"
-    assert [command[1] for command in calls] == ["book.live", "sphinx", "book.live", last[0]]
+    made = ["book.live", "sphinx", "sphinx", "book.live"]
+    assert [command[1] for command in calls] == [*made, last[0]]
+    assert [command[-1] for command in calls[1:3]] == [str(site), str(site / "zh")]
     given = [os.path.normpath(part.format(site=site)) for part in last]
     assert calls[-1] == ("-m", *given)
     assert importlib.util.find_spec(last[0])
+
+
+def test_sphinx_given_something_builds_the_english_site_alone(monkeypatch):
+    calls = []
+    monkeypatch.setattr(run, "set_up", lambda _: None)
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
+    assert run.main(["book", "-n"]) == 0
+    assert [command[1] for command in calls] == ["book.live", "sphinx"]
+    assert os.environ["GEMMLAB_TRANSLATED"] == ""
 
 
 def test_nothing_is_printed_of_pages_that_were_not_built(monkeypatch):
@@ -45,5 +56,5 @@ def test_a_preview_is_the_whole_site_with_short_films(monkeypatch):
     monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
     assert run.main(["book", "--preview"]) == 0
     assert run.os.environ["GEMMLAB_PREVIEW"] == "1"
-    assert [command[1] for command in calls] == ["book.live", "sphinx", "book.live"]
-    assert "--preview" not in calls[1]
+    assert [command[1] for command in calls] == ["book.live", "sphinx", "sphinx", "book.live"]
+    assert "--preview" not in [*calls[1], *calls[2]]

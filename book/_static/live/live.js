@@ -4,6 +4,7 @@ import { Python } from "./python.js";
 
 const RESTS = 800; // ms without a change of the film after which its explorer may take its place
 const BUSY = 700; // ms of work after which the page says so, and offers to stop it
+const COMING = [_("Python is fetched"), _("Python starts")]; // as worker.js tells; `_` is Sphinx's
 const films = [...document.querySelectorAll(".gemmlab-film[data-expression]")].map((element) => new Film(element));
 let python;
 
@@ -26,9 +27,10 @@ function Film(element) {
   const made = (tag, text = "", props = {}) => Object.assign(document.createElement(tag), { textContent: text, ...props });
   // What changes each second is seen and not announced.
   const words = made("span", "", { role: "status" }), count = made("span", "", { ariaHidden: "true" });
-  const start = made("button", "Make it live"), halt = made("button", "Stop");
+  const start = made("button", _("Make it live")), halt = made("button", _("Stop"));
   const bar = made("progress", "", { max: 1, hidden: true });
-  bar.setAttribute("aria-label", "Python is fetched");
+  bar.setAttribute("aria-label", COMING[0]);
+  note.lang = document.documentElement.lang;
   note.replaceChildren(words, count, bar, start, halt);
   for (const button of [start, halt]) Object.assign(button, { type: "button", className: "film-button" });
   const say = (text, counted = "") => {
@@ -42,12 +44,12 @@ function Film(element) {
     clearTimeout(timer);
     box?.remove();
     element.removeAttribute("data-live");
-    say(reason || "Drawn beforehand: one control moves at a time. Live, all of them move, and kernels run here, "
-      + "in your browser (20 MB, fetched once).");
+    say(reason || _("Drawn beforehand: one control moves at a time. Live, all of them move, and kernels run here, "
+      + "in your browser (20 MB, fetched once)."));
     [bar.hidden, start.hidden, halt.hidden] = [true, false, true];
   };
   this.tell = ({ told, bytes, all }) => {
-    say(told, bytes ? `${(bytes / 1e6).toFixed(0)} MB` : "");
+    say(_(told), bytes ? `${(bytes / 1e6).toFixed(0)} MB` : "");
     if (all) bar.value = bytes / all; else bar.removeAttribute("value");
   };
   this.work = (busy) => {
@@ -55,11 +57,11 @@ function Film(element) {
     if (this.state !== "live") return;
     const since = Date.now();
     const tick = () => {
-      say("At work", `for ${Math.round((Date.now() - since) / 1000)} s`);
+      say(_("At work"), _("for %s s").replace("%s", Math.round((Date.now() - since) / 1000)));
       halt.hidden = false;
       timer = setTimeout(tick, 1000);
     };
-    say("Live: what you move runs here, in your browser, on the simulated GPU.");
+    say(_("Live: what you move runs here, in your browser, on the simulated GPU."));
     halt.hidden = true;
     if (busy) timer = setTimeout(tick, BUSY);
   };
@@ -67,12 +69,12 @@ function Film(element) {
     if (this.state !== "film") return;
     this.state = "coming";
     [bar.hidden, start.hidden, halt.hidden] = [false, true, false];
-    this.tell({ told: "Python is fetched" });
+    this.tell({ told: COMING[0] });
     const mine = begin();
     try {
       await mine.started;
       if (mine !== python) return;
-      this.tell({ told: "The explorer is drawn" });
+      this.tell({ told: _("The explorer is drawn") });
       // Not under the reader's hand: what is being moved is moved to its end first.
       while (Date.now() - changed < RESTS) await new Promise((later) => setTimeout(later, RESTS / 4));
       const had = controls.contains(document.activeElement) && moved;
@@ -87,7 +89,7 @@ function Film(element) {
       this.work(false);
       if (had) await focus(box, had[0]);
     } catch (error) {
-      const reason = `It cannot come alive here: ${String(error.message ?? error).split("\n").at(-1)}`;
+      const reason = _("It cannot come alive here:") + " " + String(error.message ?? error).split("\n").at(-1);
       if (mine.runs) this.rest(reason); else stop(reason); // one explorer, or Python itself
     }
   };

@@ -1,5 +1,7 @@
 // Python beside a page: a worker, and Jupyter's own views of the widgets that live in it.
-const here = new URL(".", import.meta.url), lite = new URL("../../lite/", here);
+const here = new URL(".", import.meta.url);
+const up = document.documentElement.lang === "en" ? "" : "../"; // other languages have a folder in the site
+const lite = new URL(`${up}../../lite/`, here);
 
 export class Python {
   #worker = new Worker(new URL("worker.js", here), { type: "module" });

@@ -73,14 +73,20 @@ def places(cubin: bytes) -> dict[int, tuple[str, int]]:
     return found
 
 
+SOURCE_FIRST = re.compile(r"^(desc\[\w+\]\[[^]]*\]),(!?U?P\w+)?(\[[^]]*\])$")
+
+
 def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:
     """Make an instruction from nvdisasm's JSON, its control fields from the code itself.
 
     own : the kernel's name, which functions name that return to it
 
-    Two faults of the JSON are mended: CAS lacks a comma, and P2R's operand PR is called its guard.
+    Faults of the JSON are mended: CAS lacks a comma, P2R's operand PR is called its guard, and
+    nvdisasm 13.0 has what LDGSTS copies before the place, to which it joins the predicate.
     """
     operands = re.sub(r"\b(R\d+|RZ)\[", r"\1,[", item.get("operands", ""))
+    if item["opcode"].startswith("LDGSTS"):
+        operands = SOURCE_FIRST.sub(r"\3,\1,\2", operands).rstrip(",")
     guard = item.get("predicate", "").removeprefix("@")
     if guard == "PR":
         guard, operands = "", operands.replace(",", ",PR,", 1)

@@ -1,5 +1,6 @@
 """Grading a class: notebooks become a table of points and reasons, ``gemmlab grade`` on a terminal.
 
+    magics       the Python of a cell, without what IPython alone understands
     submission   a notebook as data: statements, and those that an answer needs
     allowed      the names that an answer may use, and those that reach out of it
     definitions  an answer's functions, made without running a line of them
@@ -11,10 +12,13 @@
     students     whose notebook a file is
     rubric       points by stages
     likeness     answers that are alike
+    choices      what one may choose
     table        a class's table, in text and as files
     report       pages with plots
     command      the verb
-    nbgrader     a chapter as an assignment of nbgrader, judged here in its place
+    in_place     another tool's submissions, judged here in its place
+    nbgrader     a chapter as an assignment of nbgrader
+    otter        a chapter as an assignment of otter-grader
 
 What is submitted runs in copies that `judging` makes and nowhere else; what judges makes functions
 of it from its text; only data goes between them, and from there to the table.
@@ -32,6 +36,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmlab.course.grading.choices import SEED
+
 if TYPE_CHECKING:
     from gemmlab.course.grading.table import Row
 
@@ -45,7 +51,7 @@ def verb(options: Namespace) -> int:
 
 def grade(
     paths: Sequence[str | Path],
-    seed: str = "gemmlab",
+    seed: str = SEED,
     only: Sequence[str] = (),
     rubric: str | Path | None = None,
     workers: int | None = None,

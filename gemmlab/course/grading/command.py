@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course import chapters, exercise_modules
 from gemmlab.course.grading import report, rubric, table
+from gemmlab.course.grading.choices import SEED
 from gemmlab.course.grading.judged import UNREADABLE
-from gemmlab.course.grading.processes import SEED, Found, Grader
-from gemmlab.course.grading.students import Handed, handed_in
+from gemmlab.course.grading.processes import Found, Grader
+from gemmlab.course.grading.students import Handed, handed_in, printable
 from gemmlab.course.grading.submission import LARGEST
 from gemmlab.course.grading.table import Row
 from gemmlab.course.judging.apart import copies
@@ -30,6 +34,7 @@ class Work:
     """Notebooks to be graded, and how.
 
     kept : where outcomes are kept, to go on from; None where they are not
+    part : of how many, (1, 20) for the first of twenty jobs; None for all
     say : takes lines about how far it has come
     """
 
@@ -39,15 +44,22 @@ class Work:
     rubric: Path | None = None
     workers: int | None = None
     kept: Path | None = None
+    part: tuple[int, int] | None = None
     say: Callable[[str], None] = lambda line: None
     done: int = 0
     handed: list[Handed] = field(default_factory=list)
 
     def rows(self) -> list[Row]:
-        """Grade all of them; ValueError, before anything runs, for what cannot be done."""
+        """Grade all of them; ValueError, before anything runs, for what cannot be done.
+
+        Of a part nothing but what is kept comes: the table is that of all of them.
+        """
         given = rubric.read(self.rubric)
         names = chosen(self.only)
         self.handed = handed_in(self.paths)
+        if self.part:
+            number, of = self.part
+            self.handed = self.handed[number - 1 :: of]
         if not copies():
             raise ValueError(
                 "answers are judged in copies of a process, which this system has not: grade on "
@@ -59,6 +71,8 @@ class Work:
             )
             self._announce(grader)
             every = self._found(grader)
+        if self.part:
+            return []
         judged = table.exercises_of(every, names, list(exercise_modules()))
         if not judged:
             faults = "; ".join(dict.fromkeys(one.fault for one in every if one.fault))
@@ -68,12 +82,15 @@ class Work:
 
     def _found(self, grader: Grader) -> list[Found]:
         """What is found in each notebook, as they come."""
-        notebooks = [partial(_content, one.path) for one in self.handed]
+        named = {path.absolute() for path in self.paths}
+        notebooks = [partial(_content, one.path, one.path in named) for one in self.handed]
         found: dict[int, Found] = {}
         for at, one in grader.every(notebooks, self.workers or cores()):
             found[at] = one
             self.done += 1
-            self.say(f"{self.done} of {len(self.handed)}: {self.handed[at].path.name}")
+            one_of = self.handed[at]
+            file = printable(one_of.path.name)
+            self.say(f"{self.done} of {len(self.handed)}: {one_of.student}, {file}")
         return [found[at] for at in sorted(found)]
 
     def _announce(self, grader: Grader) -> None:
@@ -109,13 +126,17 @@ def chosen(only: Sequence[str]) -> list[str]:
     return [name for name in every if name in names]
 
 
-def _content(path: Path) -> bytes:
-    """The bytes of a notebook; no more than are read, and one that says so beyond those."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(LARGEST + 1)
-    except OSError:
-        return b""
+def _content(path: Path, own: bool) -> bytes:
+    """The bytes of a notebook; no more than are read, and one that says so beyond those.
+
+    own : whether the teacher named it; what a student's link, or queue, leads to is not theirs
+    """
+    if path.is_symlink() and not own:
+        raise OSError(0, "it is a link to another file; hand in the notebook itself")
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is no file")
+        return file.read(LARGEST + 1)
 
 
 def run(options: Namespace) -> int:
@@ -123,10 +144,16 @@ def run(options: Namespace) -> int:
 
     The status is 0 if every notebook could be read, 1 if one could not, 130 after Ctrl-C.
     """
+    if options.html and not find_spec("matplotlib"):
+        raise ValueError(
+            "--html draws plots with matplotlib, which is not here: pip install matplotlib"
+        )
     kept = options.csv and options.csv.with_name(f"{options.csv.stem}.kept")
+    if options.part and not kept:
+        raise ValueError("--part keeps what it finds beside the table: say --csv, too")
     work = Work(
-        options.submissions, options.seed, options.only, options.rubric, options.workers, kept,
-        _to_stderr,
+        options.submissions, seed(options), options.only, options.rubric, options.workers, kept,
+        options.part, _to_stderr,
     )  # fmt: skip
     try:
         rows = work.rows()
@@ -135,9 +162,12 @@ def run(options: Namespace) -> int:
         told = f"{work.done} of {len(work.handed)} notebooks are graded{goes_on}"
         print(f"gemmlab: interrupted: {told}", file=sys.stderr)
         return INTERRUPTED
+    if options.part:
+        _to_stderr(f"Kept in {kept}; the same command without --part writes the table of all")
+        return 0
     print(table.told(rows), end="")
     if options.csv:
-        text = table.FORMATS[options.format](rows, options.title)
+        text = table.WRITERS[options.format](rows, options.title)
         files.put(options.csv, text.encode("utf-8"))
         seconds = options.csv.with_name(f"{options.csv.stem}.seconds.csv")
         files.put(seconds, table.seconds_csv(rows).encode("utf-8"))
@@ -145,6 +175,16 @@ def run(options: Namespace) -> int:
     if options.html:
         _to_stderr(f"Written: {report.write(options.html, rows, options.title)}")
     return 1 if any(row.judged.diagnosis == UNREADABLE for row in rows) else 0
+
+
+def seed(options: Namespace) -> str:
+    """The class's seed: what was said, or the line in the file that was named."""
+    if options.seed_file is None:
+        return options.seed
+    text = options.seed_file.read_text("utf-8").rstrip("\r\n")
+    if not text or not text.isprintable():
+        raise ValueError(f"--seed-file {options.seed_file} has no single line of text")
+    return text
 
 
 def _to_stderr(line: str) -> None:

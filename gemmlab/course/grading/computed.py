@@ -58,7 +58,7 @@ def taken(item: Any, names: Sequence[str]) -> dict[str, Any]:
 
 def run(kept: list[Statement], bound: dict[str, Any], names: list[str]) -> Iterator[Any]:
     """Run the statements, in a copy of the process that judges; (name, data) of each of `names`."""
-    space: dict[str, Any] = {"__name__": "submission"}
+    space = {name: bound[name] for name in ("__name__", "__builtins__") if name in bound}
     for statement in kept:
         node = statement.node
         if isinstance(node, (ast.Import, ast.ImportFrom)):

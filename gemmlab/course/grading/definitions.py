@@ -10,6 +10,7 @@ What is no data, and whatever else would have to run here, is refused in words.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import linecache
 import math
@@ -25,7 +26,7 @@ import numpy as np
 from gemmlab.course.grading import allowed
 from gemmlab.course.grading.allowed import ForbiddenError
 from gemmlab.course.grading.computed import NoDataError, computed
-from gemmlab.course.grading.submission import Check, Statement, Submission
+from gemmlab.course.grading.submission import Check, Statement, Submission, bare
 from gemmlab.device import device
 from gemmlab.instructions import layout
 from gemmlab.instructions.fragments import Layout
@@ -72,6 +73,7 @@ OPERATORS: dict[type, Callable] = {
     ast.Not: operator.not_,
 }
 BITS = 64  # of a whole number in arithmetic that is done here
+STEPS = 100_000  # expressions that are evaluated here for one check
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 FUNCTIONS = (
     *(math.ceil, math.floor, math.sqrt, math.log, math.log2, math.log10, math.exp, math.gcd),
@@ -89,9 +91,13 @@ class Definitions:
 
     submission: Submission
     check: Check
-    space: dict[str, Any] = field(default_factory=lambda: {"__name__": "submission"})
+    space: dict[str, Any] = field(
+        default_factory=lambda: {"__name__": "submission", "__builtins__": allowed.builtins_of()}
+    )
     deferred: list[Statement] = field(default_factory=list)
     missing: dict[str, Statement] = field(default_factory=dict)  # to be computed apart
+    _steps: int = 0
+    _owner: Statement | None = None  # in which functions without a name stand
 
     def __post_init__(self) -> None:
         self.kept, self.names = self.submission.needed(self.check)
@@ -108,7 +114,9 @@ class Definitions:
         if self.missing:
             self._compute()
         for statement in self.deferred:
+            self._owner = statement
             self._define_later(statement)
+        self._owner = self.submission.statements[self.check.at]
         return tuple(map(self._answer, self.check.arguments))
 
     def _answer(self, node: ast.expr) -> Any:
@@ -120,12 +128,15 @@ class Definitions:
             text = ast.unparse(node)[:80]
             why = f"q.check({text}): hand over the name of a function that the notebook defines"
             raise RefusedError("not-defined", why) from None
-        plain = getattr(found, "py_func", getattr(found, "__wrapped__", found))
-        own = isinstance(plain, FunctionType) and plain.__globals__ is self.space
-        if callable(found) and not own:
+        if callable(found) and not self._own(found):
             text = ast.unparse(node)[:80]
             raise RefusedError("borrowed", f"{text} is not a function that the notebook defines")
         return found
+
+    def _own(self, found: Any) -> bool:
+        """Whether a value is a function of the notebook's, marked or not."""
+        plain = getattr(found, "py_func", getattr(found, "__wrapped__", found))
+        return isinstance(plain, FunctionType) and plain.__globals__ is self.space
 
     def _reaching(self, statement: Statement) -> None:
         node = statement.node
@@ -139,6 +150,7 @@ class Definitions:
     def _bind(self, statement: Statement) -> None:
         """Bind what a statement binds, or note that it is to be computed apart."""
         node = statement.node
+        self._owner = statement
         try:
             if isinstance(node, ast.Import):
                 self._import(node)
@@ -204,9 +216,9 @@ class Definitions:
         if getattr(node, "type_params", None):
             raise ForbiddenError("it has parameters for types, def f[T]")
         marks = [self._decorator(mark) for mark in reversed(node.decorator_list)]
-        bare = ast.FunctionDef(node.name, node.args, node.body, [], None)
-        bare.type_params = []  # type: ignore[attr-defined]
-        function = self._function(ast.copy_location(bare, node), node.args, statement)
+        plain = ast.FunctionDef(node.name, node.args, node.body, [], None)
+        plain.type_params = []  # type: ignore[attr-defined]
+        function = self._function(ast.copy_location(plain, node), node.args, statement)
         for mark in marks:
             function = mark(function)
         self._set(node.name, function)
@@ -237,16 +249,10 @@ class Definitions:
             for argument, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
             if default is not None
         }
-        bare = ast.arguments(
-            [_bare(a) for a in args.posonlyargs],
-            [_bare(a) for a in args.args],
-            args.vararg and _bare(args.vararg),
-            [_bare(a) for a in args.kwonlyargs],
-            [d and ast.copy_location(ast.Constant(None), d) for d in args.kw_defaults],
-            args.kwarg and _bare(args.kwarg),
-            [ast.copy_location(ast.Constant(None), d) for d in args.defaults],
-        )
-        node.args = bare  # type: ignore[attr-defined]
+        plain = bare(args)
+        plain.kw_defaults = [d and _nothing(d) for d in args.kw_defaults]
+        plain.defaults = [_nothing(d) for d in args.defaults]
+        node.args = plain  # type: ignore[attr-defined]
         file = statement.cell.file
         made: dict[str, Any] = {}
         if isinstance(node, ast.Lambda):
@@ -275,6 +281,9 @@ class Definitions:
 
     def _value(self, node: ast.expr) -> Any:
         """The value of an expression that nothing hides behind; _MoreError for others."""
+        self._steps += 1
+        if self._steps > STEPS:
+            raise _MoreError
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
@@ -325,10 +334,9 @@ class Definitions:
         return found
 
     def _lambda(self, node: ast.Lambda) -> FunctionType:
-        at = self.submission.statements
-        owner = next((s for s in at if any(part is node for part in ast.walk(s.node))), at[0])
         copy = ast.copy_location(ast.Lambda(node.args, node.body), node)
-        return self._function(copy, node.args, owner)
+        assert self._owner is not None
+        return self._function(copy, node.args, self._owner)
 
     def _member(self, node: ast.Attribute) -> Any:
         of = self._value(node.value)
@@ -341,6 +349,10 @@ class Definitions:
         return allowed.member(of, node.attr)
 
     def _call(self, node: ast.Call) -> Any:
+        if len(node.args) == 1 and isinstance(node.args[0], ast.Name) and not node.keywords:
+            with contextlib.suppress(ForbiddenError, _MoreError):
+                if self._own(marked := self._value(node.args[0])):
+                    return self._decorator(node.func)(marked)
         function = self._value(node.func)
         scalar = isinstance(function, NumberType) or (
             isinstance(function, type) and issubclass(function, np.number)
@@ -367,9 +379,9 @@ class Definitions:
             raise RefusedError("not-computed", str(error)) from None
 
 
-def _bare(argument: ast.arg) -> ast.arg:
-    """A parameter without its annotation, which Python would evaluate."""
-    return ast.copy_location(ast.arg(argument.arg, None), argument)
+def _nothing(default: ast.expr) -> ast.expr:
+    """What stands in a function's text for a default, which it gets later."""
+    return ast.copy_location(ast.Constant(None), default)
 
 
 def _made(kind: Callable, of: Any) -> Any:

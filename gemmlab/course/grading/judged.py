@@ -72,7 +72,7 @@ def judged(submission: Submission, exercise: str, key: str) -> Judged:
     """Judge one exercise; `key` decides what its check draws."""
     fault = submission.fault_of(exercise)
     if fault:
-        return Judged(exercise, UNREADABLE, "no-python", f"no Python: {fault}"[:LONGEST])
+        return Judged(exercise, UNREADABLE, "no-python", _plain(f"no Python: {fault}"))
     check = submission.checks.get(exercise)
     if check is None:
         return Judged(exercise, MISSING, "missing", "the notebook does not check it")
@@ -93,17 +93,16 @@ def _judged(submission: Submission, check: Check, key: str) -> Judged:
         answers = definitions.answers()
     except RefusedError as refused:
         state = NOT_PASSED if refused.diagnosis in ("borrowed", "reaches-out") else ERROR
-        return Judged(name, state, refused.diagnosis, str(refused)[:LONGEST], code=code)
+        return Judged(name, state, refused.diagnosis, _plain(str(refused)), code=code)
     except NotJudged as busy:
         return Judged(name, NOT_JUDGED, "not-judged", _plain(str(busy)), code=code)
     except Exception as error:
-        why = f"{type(error).__name__}: {_plain(str(error))}"
-        return Judged(name, ERROR, "not-computed", why[:LONGEST], code=code)
+        why = _plain(f"{type(error).__name__}: {error}")
+        return Judged(name, ERROR, "not-computed", why, code=code)
     exercise = exercises.get(name)
     with drawing.seeded(key):
         verdict = exercise.check(*answers)
     cases = getattr(_module(name), "CASES", ())
-    smallest = str(cases[0]) if len(cases) else ""
     like = likeness.of(k.node for k in definitions.kept if isinstance(k.node, ast.FunctionDef))
     long = verdict.attempted and likeness.enough(like.size, exercise.task)
     return Judged(
@@ -111,7 +110,7 @@ def _judged(submission: Submission, check: Check, key: str) -> Judged:
         _state(verdict),
         verdict.diagnosis,
         reason(verdict),
-        rubric.passed(verdict, exercise.task, smallest),
+        rubric.passed(verdict, exercise.task, cases),
         rubric.stages_of(exercise.task),
         tuple(_looks(definitions, like, exercise.task)) if long else (),
         like.digest if long else "",
@@ -162,8 +161,10 @@ def _looks(definitions: Definitions, like: likeness.Likeness, task: Any) -> list
 
 def _code(definitions: Definitions) -> str:
     """The functions that are judged, as they were written."""
-    pieces = []
+    pieces: list[str] = []
     for kept in definitions.kept:
+        if sum(map(len, pieces)) > CODE:  # to cut out a piece takes as long as its cell
+            break
         if not isinstance(kept.node, (ast.Import, ast.ImportFrom)):
             pieces.append(ast.get_source_segment(kept.cell.source, kept.node) or "")
     return "\n\n".join(pieces)[:CODE]

@@ -29,7 +29,6 @@ from gemmlab.course.grading.walls import CACHE, HOME, Walls
 from gemmlab.course.judging.copy_of_process import end_started
 from gemmlab.here import files
 
-SEED = "gemmlab"  # of those who name none; everybody knows it
 WALL = 1_800.0  # seconds by the clock, for one process of a notebook
 _PREDICT = """
 from gemmlab import Gemm, kernels, predict_rung
@@ -70,7 +69,7 @@ class Found:
         """The same as a file of JSON."""
         judged = [one.data for _, one in sorted(self.judged.items())]
         data = {"asked": self.asked, "fault": self.fault, "judged": judged}
-        return json.dumps(data, indent=1, ensure_ascii=False).encode()
+        return json.dumps(data, indent=1).encode()
 
     @classmethod
     def of(cls, data: bytes) -> Found:
@@ -119,10 +118,16 @@ class Grader:
         return Walls(tuple(what[0]), what[1]) if kind == "walls" else Walls((), "no process starts")
 
     def prepare(self) -> None:
-        """Compile what predicts times, once: it takes longer than a notebook."""
-        if self.compiled and not lacking() and not any(self.compiled.rglob("*.nbi")):
-            environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(self.compiled)}
-            subprocess.run([sys.executable, "-P", "-s", "-B", "-c", _PREDICT], env=environment)
+        """Compile what predicts times, once: it takes longer than a notebook.
+
+        Another command that shares the folder waits meanwhile.
+        """
+        if not self.compiled or lacking():
+            return
+        with files.locked(self.compiled):
+            if not any(self.compiled.rglob("*.nbi")):
+                environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(self.compiled)}
+                subprocess.run([sys.executable, "-P", "-s", "-B", "-c", _PREDICT], env=environment)
 
     def every(
         self, notebooks: Sequence[Callable[[], bytes]], workers: int
@@ -140,7 +145,11 @@ class Grader:
             pool.shutdown(cancel_futures=True)
 
     def _read(self, read: Callable[[], bytes]) -> Found:
-        return self.one(read())
+        try:
+            content = read()
+        except OSError as error:
+            return Found(fault=f"the file cannot be read: {error.strerror or error}")
+        return self.one(content)
 
     def one(self, content: bytes) -> Found:
         """What is found in one notebook, or was when it was judged before."""

@@ -8,6 +8,7 @@ passed (`passed`). A rubric (`Rubric`) weighs them; a teacher edits it as a smal
 from __future__ import annotations
 
 import datetime
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,10 +66,10 @@ def stages_of(task: Task) -> tuple[str, ...]:
     return tuple(stage for stage in STAGES if has.get(stage, True))
 
 
-def passed(verdict: Verdict, task: Task, smallest: str = "") -> tuple[str, ...]:
+def passed(verdict: Verdict, task: Task, cases: Sequence[Any] = ()) -> tuple[str, ...]:
     """The stages that a verdict says were passed.
 
-    smallest : the smallest case, as a verdict names it, where that is known
+    cases : those of the exercise, the smallest first, where they are known
     """
     every = stages_of(task)
     if verdict.passed:
@@ -78,10 +79,38 @@ def passed(verdict: Verdict, task: Task, smallest: str = "") -> tuple[str, ...]:
         return ()
     if stage in ("budget", "time"):
         return tuple(s for s in every if list(STAGES).index(s) < list(STAGES).index(stage))
-    case = dict(verdict.facts).get(FAILING, "")
-    later = DRAWN_ANEW in dict(verdict.facts) or bool(smallest and case and case != smallest)
+    later = _is_later(verdict, cases)
     right = stage == "hazards" and "index" not in verdict.details  # a race may be without effect
     return ("contract", "small") if later or right else () if stage == "contract" else ("contract",)
+
+
+def _is_later(verdict: Verdict, cases: Sequence[Any]) -> bool:
+    """Whether the case in which an answer fails comes after the smallest.
+
+    A verdict has the case itself, or names it in words that begin with its numbers. Where they are
+    others, what has left its result as it was is right nowhere.
+    """
+    facts = dict(verdict.facts)
+    told = facts.get(FAILING, "")
+    if DRAWN_ANEW in facts:
+        return True
+    if not len(cases) or not told or verdict.diagnosis == "constant":
+        return False
+    if "case" in verdict.details:
+        return str(verdict.details["case"]) not in (str(cases[0]), str((cases[0],)))
+    named, *own = (re.findall(r"\d+", text) for text in (told, *map(str, cases)))
+    alike = [at for at, one in enumerate(own) if len(one) > 1 and _begin_alike(named, one)]
+    if alike or told == str(cases[0]):
+        return told != str(cases[0]) and alike[0] > 0
+    if named and len(own[0]) > 1 and named[0] != own[0][0]:
+        return True
+    return verdict.diagnosis not in ("not-written", "not-finite")
+
+
+def _begin_alike(one: list[str], other: list[str]) -> bool:
+    """Whether of two lists of numbers each begins as the other does."""
+    shared = min(len(one), len(other))
+    return shared > 0 and one[:shared] == other[:shared]
 
 
 def failed(verdict: Verdict) -> str:

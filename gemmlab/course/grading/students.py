@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 # Names of files in what Canvas hands out: of "doejane_LATE_123_456_ch04.ipynb" 123 is the student.
@@ -50,11 +52,32 @@ def handed_in(paths: Sequence[Path]) -> list[Handed]:
         found += [_handed(path.absolute(), above) for path in files]
     if not found:
         raise ValueError(f"there is no notebook in {', '.join(map(str, paths)) or 'no folder'}")
-    return sorted(found, key=lambda one: (one.student, one.when, str(one.path)))
+    return sorted(_apart(found), key=lambda one: (one.student, one.when, str(one.path)))
+
+
+def _apart(found: list[Handed]) -> Iterator[Handed]:
+    """The same, with the numbers in the names of those students who have a name in common."""
+    numbers: dict[str, set[str]] = defaultdict(set)
+    for one in found:
+        numbers[one.student].add(one.number)
+    for one in found:
+        several = len(numbers[one.student] - {""}) > 1 and one.number
+        yield replace(one, student=f"{one.student} ({one.number})") if several else one
+
+
+def printable(text: str) -> str:
+    """A name as text for one line of a table: without what moves a cursor or is no character."""
+    joining = "\u200c\u200d"  # within letters of Persian, and emoji
+    return "".join(
+        c if c.isprintable() or c in joining else c.encode("unicode_escape").decode()
+        for c in unicodedata.normalize("NFC", text)
+    )
 
 
 def _in(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*.ipynb")):
+        if path.is_dir() and not path.is_symlink():
+            continue
         if not any(part.startswith(".") for part in path.relative_to(folder).parts):
             yield path
 
@@ -62,10 +85,18 @@ def _in(folder: Path) -> Iterator[Path]:
 def _handed(path: Path, above: Path) -> Handed:
     first, *further = path.relative_to(above).parts
     name = first if further else path.stem
-    when = datetime.datetime.fromtimestamp(int(path.stat().st_mtime)).astimezone()
+    when = _changed(path)
     for pattern, text in ((MOODLE, first), (CANVAS, path.stem)):
         if told := pattern.fullmatch(text):
             groups = told.groupdict()
             late = bool(groups.get("late"))
-            return Handed(path, groups["name"], groups["number"], late, when)
-    return Handed(path, name, when=when)
+            return Handed(path, printable(groups["name"]), groups["number"], late, when)
+    return Handed(path, printable(name), when=when)
+
+
+def _changed(path: Path) -> datetime.datetime:
+    """When a file, or a link, was changed last; the end of time if that is in no calendar."""
+    try:
+        return datetime.datetime.fromtimestamp(int(path.lstat().st_mtime)).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return datetime.datetime.max.replace(tzinfo=datetime.UTC)

@@ -11,15 +11,18 @@ import ast
 import json
 import re
 import symtable
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gemmlab.course import exercise_modules
+from gemmlab.course.grading import allowed, magics
 
 LARGEST = 20 << 20  # bytes of a notebook, figures and all
 CODE = 1 << 20  # characters of its code; a chapter has some thousands
 STATEMENTS = 5_000
-_MAGIC = re.compile(r"^(\s*)([%!?].*|.*\?)$", re.MULTILINE)
 
 
 class UnreadableError(ValueError):
@@ -88,6 +91,15 @@ class Submission:
     checks: Mapping[str, Check] = field(default_factory=dict)
     asked: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """The statements that bind a name, or may change what it holds, by the name."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for at, statement in enumerate(self.statements):
+            for name in statement.binds | statement.touches:
+                places[name].append(at)
+        return dict(places)
+
     def needed(self, check: Check) -> tuple[list[Statement], frozenset[str]]:
         """The statements that a check's answers need, in the notebook's order, and the names."""
         kept: set[int] = set()
@@ -109,7 +121,8 @@ class Submission:
     def _makers(self, name: str, before: int) -> Iterator[int]:
         """The statements that make what a name holds: the last that binds it, and changes since."""
         changes = []
-        for at in range(before - 1, -1, -1):
+        places = self._places.get(name, [])
+        for at in reversed(places[: bisect_left(places, before)]):
             statement = self.statements[at]
             if name in statement.binds:
                 yield at
@@ -148,10 +161,10 @@ def read(content: bytes) -> Submission:
     cells = []
     statements: list[Statement] = []
     for number, text in enumerate(_sources(content), 1):
-        tree, fault = _parsed(text)
-        cell = Cell(number, text, fault)
+        tree, fault = magics.parsed(text)
+        cell = Cell(number, magics.source(text), fault)
         cells.append(cell)
-        statements += [_statement(cell, node) for node in tree.body]
+        statements += [_statement(cell, node) for node in _flat(tree.body)]
     if len(statements) > STATEMENTS:
         raise UnreadableError(f"{len(statements):,} statements; at most {STATEMENTS:,} are read")
     checks, asked = _checks(statements)
@@ -165,7 +178,7 @@ def _sources(content: bytes) -> Iterator[str]:
     try:
         notebook = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"no notebook: {_first_line(error)}") from None
+        raise UnreadableError(f"no notebook: {magics.first_line(error)}") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise UnreadableError("no notebook: it has no list of cells (nbformat 4)")
     left = CODE
@@ -183,23 +196,17 @@ def _sources(content: bytes) -> Iterator[str]:
         yield text
 
 
-def _parsed(text: str) -> tuple[ast.Module, str]:
-    """The statements of a cell, without IPython's magics, and why there are none."""
-    for code in (text, _MAGIC.sub(r"\1pass", text)):
-        try:
-            return ast.parse(code), ""
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = getattr(error, "lineno", None)
-            why = getattr(error, "msg", None) or _first_line(error)
-            fault = f"line {line}: {why}" if line else why
-    return ast.Module([], []), fault
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
-
-
 # --------------------------------------------------------------------------------- names
+
+
+def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements, with imports that are tried in the place of what tries them."""
+    for node in body:
+        tried = isinstance(node, ast.Try) and node.body
+        if tried and all(isinstance(one, (ast.Import, ast.ImportFrom)) for one in node.body):
+            yield from node.body
+        else:
+            yield node
 
 
 def _statement(cell: Cell, node: ast.stmt) -> Statement:
@@ -216,14 +223,62 @@ def _statement(cell: Cell, node: ast.stmt) -> Statement:
 
 def _names(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The names that a statement binds, those that it reads, and those its functions read."""
-    code = ast.unparse(ast.Module([node], []))
+    plain = ast.unparse(ast.Module([_without_hints(node)], []))
+    code = ast.unparse(_Apart().visit(ast.parse(plain)))
     table = symtable.symtable(code, "<statement>", "exec")
     symbols = table.get_symbols()
     binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+        binds |= allowed.all_of(node.module or "")
     now = {s.get_name() for s in symbols if s.is_referenced()}
     if isinstance(node, ast.AugAssign):
         now |= binds
     return frozenset(binds), frozenset(now), frozenset(_inside(table))
+
+
+def _without_hints(node: ast.stmt) -> ast.stmt:
+    """A function or an assignment without its annotations, which nothing here evaluates."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return ast.Assign([node.target], node.value, lineno=node.lineno)
+    if isinstance(node, ast.FunctionDef):
+        plain = ast.FunctionDef(node.name, bare(node.args), node.body, node.decorator_list, None)
+        plain.type_params = getattr(node, "type_params", [])  # type: ignore[attr-defined]
+        return ast.copy_location(plain, node)
+    return node
+
+
+def bare(args: ast.arguments) -> ast.arguments:
+    """Parameters without their annotations, which Python would evaluate."""
+
+    def each(argument: ast.arg) -> ast.arg:
+        return ast.copy_location(ast.arg(argument.arg, None), argument)
+
+    return ast.arguments(
+        [each(a) for a in args.posonlyargs],
+        [each(a) for a in args.args],
+        args.vararg and each(args.vararg),
+        [each(a) for a in args.kwonlyargs],
+        args.kw_defaults,
+        args.kwarg and each(args.kwarg),
+        args.defaults,
+    )
+
+
+class _Apart(ast.NodeTransformer):
+    """Comprehensions become generators, which have names of their own in every Python.
+
+    Since Python 3.12 a list's are the surrounding code's, though they are nothing outside of it.
+    """
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp  # noqa: N815
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
 
 
 def _inside(table: symtable.SymbolTable) -> Iterator[str]:

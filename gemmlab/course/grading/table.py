@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gemmlab.course.grading.choices import FORMATS
 from gemmlab.course.grading.judged import (
     MISSING,
     NOT_ATTEMPTED,
@@ -26,7 +27,7 @@ from gemmlab.course.grading.processes import Found
 from gemmlab.course.grading.rubric import Rubric
 from gemmlab.course.grading.students import Handed
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for a formula begins so
+_FORMULA = tuple("=+-@＝＋－＠\t\r")  # what spreadsheets take for a formula begins so
 
 
 @dataclass(frozen=True)
@@ -283,11 +284,9 @@ def csv_of(lines: Sequence[Mapping[str, str]]) -> str:
 
 def _harmless(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
 
 
-FORMATS: dict[str, Callable[[Sequence[Row], str], str]] = {
-    "plain": plain_csv,
-    "canvas": canvas_csv,
-    "moodle": moodle_csv,
-}
+WRITERS: dict[str, Callable[[Sequence[Row], str], str]] = dict(
+    zip(FORMATS, (plain_csv, canvas_csv, moodle_csv), strict=True)
+)

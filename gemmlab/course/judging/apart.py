@@ -117,6 +117,7 @@ def _product() -> Iterator[float]:
 
 
 def _of_a_copy(work: Callable[[], Iterator[Any]], seconds: float) -> Iterator[Any]:
+    original = os.getpid()
     reader, writer = os.pipe()
     with warnings.catch_warnings():  # the copy has one thread, which is what it warns of
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -125,15 +126,18 @@ def _of_a_copy(work: Callable[[], Iterator[Any]], seconds: float) -> Iterator[An
         os.close(reader)
         Copy(writer, seconds).run(work)
     os.close(writer)
+    status = 0
     try:
-        with os.fdopen(reader, "rb", buffering=0) as pipe:
-            inbox = _Inbox(pipe)
+        inbox = _Inbox(os.fdopen(reader, "rb", buffering=0, closefd=False))
+        kind, item = _result(inbox, child, seconds)
+        while kind == "yielded":
+            yield item
             kind, item = _result(inbox, child, seconds)
-            while kind == "yielded":
-                yield item
-                kind, item = _result(inbox, child, seconds)
     finally:
-        status = _end(child)
+        # A copy that was made in between has this generator, too, and no part in its child.
+        if os.getpid() == original:
+            os.close(reader)
+            status = _end(child)
     if kind == "cut off":
         yield _ended(status, seconds)
     elif item is not None:

@@ -17,6 +17,9 @@ from gemmlab.course.judging.copy_of_process import spent, uninterrupted
 from gemmlab.course.judging.integrity import copied, difference, plain
 from gemmlab.course.judging.verdict import Finding
 
+# What came back is less than was asked for, and nothing says why: somebody else has sent it.
+SAID_NO_MORE = Ended("exit", "it said that all was done before its last case")
+
 # Lines of the answer's own code that one call may run: thousands of times what a case needs.
 LINES = 300_000
 _PACKAGE = str(Path(__file__).resolve().parents[2])
@@ -44,6 +47,8 @@ def attempts(function: Callable, cases: Sequence[tuple]) -> list[Outcome]:
     for item in apart(partial(_calls, function, cases)):
         outcome = Outcome(fault=cut_short(item, file_of(function))) if ended(item) else item
         found.append(outcome)
+    if len(found) < len(cases) and not (found and found[-1].fault):
+        found.append(Outcome(fault=cut_short(SAID_NO_MORE, file_of(function))))
     return found
 
 

@@ -72,8 +72,12 @@ def launched(
 ) -> Iterator[Launched | Finding]:
     """Make each launch of the kernel that `build` returns, or say why it cannot be made."""
     before = integrity.parts()  # a copy would have to touch each of them once more
-    for item in apart(partial(here, build, parameters, launches, before), SECONDS):
-        yield guard.cut_short(item, guard.file_of(build)) if guard.ended(item) else item
+    made, last = 0, None
+    for last in apart(partial(here, build, parameters, launches, before), SECONDS):
+        made += 1
+        yield guard.cut_short(last, guard.file_of(build)) if guard.ended(last) else last
+    if made < len(launches) and not guard.ended(last):
+        yield guard.cut_short(guard.SAID_NO_MORE, guard.file_of(build))
 
 
 def here(

@@ -39,7 +39,7 @@ SCRIPT = """\
 # Grade the notebooks in the class's folder submissions, or in the folder that is named.
 there=$(realpath -- "${{1:-$(dirname -- "$0")/../submissions}}") || exit
 cd -- "$(dirname -- "$0")/.." || exit
-exec gemmlab grade "$there" --only {chapters} --seed "$(cat {seed})" \\
+exec gemmlab grade "$there" --only {chapters} --seed-file {seed} \\
     --rubric {rubric} --csv teacher/grades.csv --html teacher/report
 """
 
@@ -57,9 +57,11 @@ README = """\
    `teacher/grades.csv` and `teacher/report`.
 4. Points and the day from which work is late stand in `{rubric}`.
 5. `gemmlab class answers .` in this folder writes the answers and what to say to mistakes.
+6. In a clone of the course, `{slides}` makes slides of these chapters, one
+   file each, with notes for the speaker (key n); they need no network.
 
-`teacher` has the seed: whoever reads it knows the cases that answers are tried with. On a machine
-that students use, too, its text shows among the running commands while you grade: grade elsewhere.
+`teacher` has the seed: whoever reads it knows the cases that answers are tried with. The folder is
+its owner's alone.
 `syllabus.md` says what fits into the time, and what to skip.
 """
 
@@ -115,6 +117,11 @@ def new(
     return [folder / name for name in content]
 
 
+def slides(names: Sequence[str]) -> str:
+    """The command that makes slides of chapters: of their executed pages, which a clone builds."""
+    return f"python3 run.py book --slides {' '.join(names)}"
+
+
 def _content(
     names: Sequence[str], seed: str, hours: Sequence[int], weeks: int | None
 ) -> dict[str, bytes]:
@@ -127,6 +134,7 @@ def _content(
         "README.md": README.format(
             chapters=", ".join(names), whom=handed_out.WHOM, when=handed_out.WHEN,
             how=handed_out.HOW, address=handed_out.ADDRESS, grade=GRADE, rubric=RUBRIC,
+            slides=slides(names),
         ),
         "syllabus.md": syllabus.told(every, hours, weeks),
         SEED: f"{seed}\n",

@@ -90,6 +90,7 @@ def _new(options: argparse.Namespace) -> int:
     for path in written:
         print(f"Written: {path}")
     print(f"Grade what comes back: sh {options.folder / classroom.GRADE}")
+    print(f"Slides, in a clone of the course: {classroom.slides(options.chapters)}")
     return 0
 
 

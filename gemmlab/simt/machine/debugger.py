@@ -7,6 +7,7 @@ the rest: `next`, `step` into a device function, `until`, `break`, `list`, `wher
 
 from __future__ import annotations
 
+import dis
 import pdb
 import re
 import sys
@@ -93,7 +94,10 @@ def _is_aside(frame: FrameType) -> bool:
     if SOURCE not in frame.f_globals:
         return False
     _, _, first, last = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
-    return first is not None and first == last
+    if first is None or first != last:
+        return False
+    # Since Python 3.13 a loop's next turn begins with a jump, placed as what stands before it.
+    return not dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("JUMP_BACKWARD")
 
 
 class Debugger(pdb.Pdb):
@@ -139,6 +143,7 @@ class Debugger(pdb.Pdb):
                 return self.trace_dispatch
             self.message(HINT)
             self.set_step()
+            self.cmdframe = None  # Python 3.14 would leave out the line that it was told to stop at
         return super().dispatch_line(frame)
 
     def _waits(self) -> bool:
@@ -166,6 +171,10 @@ class Debugger(pdb.Pdb):
         """Say whether the thread is among the lanes that run now."""
         inside = self.row < len(m.lanes.blocks) and self.thread < m.lanes.threads
         return inside and bool(m.lanes.full(m.masks[-1])[self.row, self.thread])
+
+    def set_stepinstr(self) -> None:
+        """Stop at the line after `breakpoint()`; Python 3.13 and later would stop in it."""
+        self.set_step()
 
     def stop_here(self, frame: FrameType) -> bool:
         return not self._waits() and _is_kernels(frame) and super().stop_here(frame)

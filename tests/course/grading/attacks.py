@@ -21,9 +21,10 @@ NOTHING = "\ndef build(T):\n    pass\n"  # gets "wrong-type"
 
 # A worker whose door is open: answers may import and name what they like.
 OPEN = """
-import importlib, sys
+import builtins, importlib, sys
 from gemmlab.course.grading import allowed, worker
 allowed.reaching = lambda node: iter(())
+allowed.builtins_of = lambda: vars(builtins)
 known = allowed.module
 def module(name):
     try:
@@ -188,6 +189,69 @@ REFUSED = {
     "the frame above": no(
         "import sys\ndef build(T):\n    return sys._getframe(1).f_locals", "reaches-out"
     ),
+    # ---- members that are read without a dot, and texts that are evaluated
+    "a pattern that matches members": no(
+        "def build(T):\n    match build:\n        case object(__builtins__=b):\n"
+        "            return b['ev' + 'al']('1')",
+        "reaches-out",
+    ),
+    "a pattern whose class names its members": no(
+        "def build(T):\n    class M(type):\n        def __instancecheck__(c, x): return True\n"
+        "    class P(metaclass=M):\n        __match_args__ = ('__glo' 'bals__',)\n"
+        "    match build:\n        case P(b):\n            return b",
+        "reaches-out",
+    ),
+    "a pattern whose class is called int": no(
+        "def build(T):\n    int = type('P', (), {})\n    match build:\n        case int(b):\n"
+        "            return b",
+        "reaches-out",
+    ),
+    "update_wrapper": no(
+        "import functools\ndef build(T):\n"
+        "    functools.update_wrapper(T, build, assigned=('__glo' + 'bals__',), updated=())",
+        "reaches-out",
+    ),
+    "get_type_hints": no(
+        "import typing\ndef build(T):\n    def g(x: '1 / 0'): pass\n    typing.get_type_hints(g)",
+        "reaches-out",
+    ),
+    "singledispatch": no(
+        "from functools import singledispatch\ndef build(T):\n    singledispatch(T)", "reaches-out"
+    ),
+    "the code of a generator": no(
+        "def build(T):\n    def g(): yield x('1')\n"
+        "    return type(build)(g().gi_code.replace(co_names=('eval',)), {})",
+        "reaches-out",
+    ),
+    "the frame of a generator": no(
+        "def build(T):\n    g = (g.gi_frame.f_back for i in [0])\n    return list(g)", "reaches-out"
+    ),
+    "the frame of an error": no(
+        "def build(T):\n    class C:\n        def __enter__(s): pass\n"
+        "        def __exit__(s, t, v, tb): s.f = tb.tb_frame\n    with C(): 1 / 0",
+        "reaches-out",
+    ),
+    "what a module of the course has imported": no(
+        "from gemmlab.device import Path\ndef build(T):\n    return Path('/').iterdir()",
+        "reaches-out",
+    ),
+    "the same in the body": no(
+        "def build(T):\n    from gemmlab.device import FOLDER\n    return FOLDER.parent",
+        "reaches-out",
+    ),
+    "the simulator behind cuda": no(
+        "def build(T):\n    return cuda.kernels.simulate", "reaches-out"
+    ),
+    "an array that is dumped": no("def build(T):\n    np.zeros(3).dump('/own/x')", "reaches-out"),
+    "a file by fromregex": no("def build(T):\n    np.fromregex('f', 'x', 'i1')", "reaches-out"),
+    # ---- what would take forever, or bring down what reads it
+    "an error that says half a character": error(
+        "def g():\n    raise ValueError('\\ud800\\x1b[31m')\nX = g()\ndef build(T):\n    return X",
+        "not-computed",
+    ),
+    "blank lines without end below a bracket": Attack(
+        NOTHING + "build(" + "\n" * 50_000, "unreadable", "no-python"
+    ),
 }
 
 _OS = "import os, sys, resource, socket, ctypes, gc\nimport time\n"
@@ -250,6 +314,13 @@ RUN = {
     "it never returns": no("def build(T):\n    while True:\n        pass", "never-ends"),
     "it sleeps": no("import time\ndef build(T):\n    time.sleep(10**6)", "never-ends"),
     "it ends Python inside": no(_OS + "def build(T):\n    os._exit(0)", "exits"),
+    "it says that all is done": no(
+        _OS + "import pickle\ndef build(T):\n    data = pickle.dumps(('done', None))\n"
+        "    for n in range(3, 256):\n        try:\n"
+        "            os.write(n, len(data).to_bytes(8, 'little') + data)\n"
+        "        except OSError:\n            pass\n    os._exit(0)",
+        "exits",
+    ),
     "it crashes": no(_OS + "def build(T):\n    ctypes.string_at(0)", "crashes"),
     "it looks for the seed": no(
         _OS + "def build(T):\n    seed = sys.modules['gemmlab.course.judging.drawing']._drawing\n"

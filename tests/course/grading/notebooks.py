@@ -11,8 +11,16 @@ from pathlib import Path
 
 from gemmlab import exercises
 from gemmlab.course import chapters
+from gemmlab.course.grading.in_place import Assignment
 from gemmlab.course.judging import source
 from tests.support.paths import ROOT
+
+# At the top of a cell this replaces the judge, where what is handed in runs beside it, and exits.
+FOOLS = """
+from gemmlab.course.judging.exercise import Exercise, Verdict
+Exercise.check = lambda self, *a: Verdict(self.task.name, True, "passed", ())
+import os; os._exit(0)
+"""
 
 
 @cache
@@ -66,3 +74,29 @@ def write(folder: Path, name: str, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
+
+
+def asked(number: str, seed: str = "gemmlab") -> Assignment:
+    """A chapter as an assignment of another tool, before it is written in that tool's way."""
+    return Assignment(number, Path(), "", json.loads(chapter(number)), seed, None)
+
+
+def submitted(
+    released: dict, number: str, change: Callable[[str, str], str], extra: str = ""
+) -> str:
+    """A notebook that a tool has released, with answers: `change` gets an exercise and its code.
+
+    extra : code after the chapter's imports
+    """
+    found = json.loads(json.dumps(released))
+    for cell in found["cells"]:
+        name = cell["id"].removeprefix("ex")
+        code = "".join(cell["source"])
+        if name.isdigit():
+            answer = change(f"{number}.{name}", code)
+            *_, last = code.rstrip().splitlines()
+            checks = ".check(" in last and answer != code
+            cell["source"] = f"{answer}\n\n\n{last}" if checks else answer
+        if cell["id"] == "imports":
+            cell["source"] = code + extra
+    return json.dumps(found)

@@ -84,6 +84,19 @@ def of_corpus():
     return made
 
 
+def crowd(folder, size):
+    """As many notebooks of chapter 01, no two of which are the same."""
+    names = ["01.1", "01.3"]
+    wrong = {n: [w for w in answers_of(n).WRONG.values() if usable(n, w.answers)] for n in names}
+    solved = {name: solution(name) for name in (*names, "01.2")}
+    for number in range(size):
+        answers = dict(solved) if number % 4 else {}
+        for name in names[: number % 3]:
+            answers[name] = code_of(wrong[name][number % len(wrong[name])].answers[0])
+        content = notebook("01", answers, f"# of student {number}")
+        write(folder, f"student{number:03}", content)
+
+
 def grade(folder, out, *more, **options):
     command = [
         sys.executable,
@@ -151,6 +164,37 @@ def test_a_class_of_thirty_is_graded_as_expected_and_twice_the_same(tmp_path, ca
     with capsys.disabled():
         print(f"\nthirty notebooks, interrupted and resumed: {seconds:.0f} s")
     assert "What to teach next week" in out
+
+
+SIZE = int(os.environ.get("GEMMLAB_CLASS", 0))
+
+
+@pytest.mark.measuring
+@pytest.mark.skipif(not SIZE, reason="GEMMLAB_CLASS says of how many; 6 take a minute, 300 five")
+def test_jobs_that_share_what_is_kept_make_the_table_of_one_command(tmp_path, capsys):
+    folder, jobs, alone = tmp_path / "class", tmp_path / "jobs", tmp_path / "alone"
+    crowd(folder, SIZE)
+    took = []
+    for start in (
+        lambda: [grade(folder, jobs, "--part", f"{i}/3", "--workers", "1") for i in (1, 2, 3)],
+        lambda: [grade(folder, jobs)],
+        lambda: [grade(folder, alone)],
+    ):
+        began = time.monotonic()
+        for process in start():
+            _, said = process.communicate()
+            assert process.returncode == 0, said
+        took.append(time.monotonic() - began)
+    assert digest(jobs) == digest(alone)
+    with open(jobs / "grades.csv", newline="") as file:
+        assert len({row["student"] for row in csv.DictReader(file)}) == SIZE
+    assert len(list((jobs / "grades.kept").glob("*.json"))) == SIZE
+    with capsys.disabled():
+        three, again, one = took
+        print(
+            f"\n{SIZE} notebooks: three jobs {three:.0f} s, the table of what they found "
+            f"{again:.0f} s; one command {one:.0f} s"
+        )
 
 
 # --------------------------------------------------------------------------------- what is kept

@@ -41,7 +41,16 @@ def test_it_prints_the_table_and_says_what_holds(graded, capsys):
     assert "drawn from the seed 'gemmlab', which everybody knows" in err
     assert "there is no ptxas" in err
     assert "less than half of the notebooks have them: 02.1" in err
-    assert "3 of 3: " in err
+    assert "anna, anna.ipynb" in err
+
+
+def test_pages_without_matplotlib_are_refused_before_anything_is_graded(
+    graded, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    assert cli.main(["grade", str(graded), "--html", str(tmp_path / "h")]) == 1
+    assert "pip install matplotlib" in capsys.readouterr().err
+    assert not (tmp_path / "h").exists()
 
 
 def test_it_writes_what_it_is_asked_for(graded, tmp_path, capsys):
@@ -89,11 +98,47 @@ def test_a_class_without_an_exercise_is_an_error(tmp_path, graded, capsys):
             "'99' names no exercise; use an exercise, such as 01.1, or a chapter, 00",
         ),
         (["--rubric", "none.toml"], "none.toml"),
+        (["--part", "1/2"], "say --csv, too"),
+        (["--seed-file", "none.txt"], "none.txt"),
+        (["--seed-file", "/dev/null"], "--seed-file /dev/null has no single line of text"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_runs(graded, capsys, options, words):
     assert cli.main(["grade", str(graded), *options]) == 1
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["", "3", "0/2", "3/2", "1/2/3", "a/b"])
+def test_a_part_that_there_is_not_is_quoted(graded, capsys, part):
+    with pytest.raises(SystemExit):
+        cli.main(["grade", str(graded), "--part", part])
+    assert f"{part!r} is no part, such as 1/20 to 20/20" in capsys.readouterr().err
+
+
+def test_jobs_share_out_the_notebooks_and_write_no_table(graded, tmp_path, capsys, monkeypatch):
+    asked = [path.read_bytes() for path in sorted(graded.iterdir())]
+    seen = []
+    judge = Grader.one
+    monkeypatch.setattr(Grader, "one", lambda *a: seen.append(a[1]) or judge(*a))
+    for number, own in ((1, [asked[0], asked[2]]), (2, [asked[1]]), (4, [])):
+        seen.clear()
+        told = ["grade", str(graded), "--csv", str(tmp_path / "g.csv")]
+        assert cli.main([*told, "--part", f"{number}/{max(2, number)}", "--workers", "1"]) == 0
+        assert seen == own
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.splitlines()[-1].startswith(f"Kept in {tmp_path / 'g.kept'}; the same command")
+    assert not (tmp_path / "g.csv").exists()
+
+
+def test_the_seed_may_stand_in_a_file(graded, tmp_path, capsys, monkeypatch):
+    (tmp_path / "seed").write_text("autumn, group B\r\n", "utf-8")
+    seeds = []
+    monkeypatch.setattr(Grader, "one", lambda self, content: seeds.append(self.seed) or Found())
+    with pytest.raises(SystemExit):
+        cli.main(["grade", str(graded), "--seed", "x", "--seed-file", str(tmp_path / "seed")])
+    cli.main(["grade", str(graded), "--seed-file", str(tmp_path / "seed")])
+    assert seeds == ["autumn, group B"] * 3
 
 
 def test_it_says_where_it_cannot_grade(graded, capsys, monkeypatch):

@@ -95,7 +95,7 @@ def test_nothing_of_an_answer_runs_where_it_is_made():
          "which is no data"),
         (["import os", "def f():\n    return os", "q.check(f)"], "reaches-out",
          "cell 2, line 1: it imports os"),
-        (["from numpy import *", "def f():\n    return 1", "q.check(float32)"], "not-defined",
+        (["from numpy import *", "def f():\n    return 1", "q.check(float32)"], "borrowed",
          "float32"),
         (["q.check(print)"], "not-defined", "print"),
         (["q.check(max)"], "borrowed", "max is not a function that the notebook defines"),

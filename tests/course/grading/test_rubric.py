@@ -1,13 +1,17 @@
 """Points by stages, and a rubric that a teacher edits."""
 
 import datetime
+import inspect
 
 import pytest
 
 from gemmlab import exercises
 from gemmlab.course.grading import rubric
+from gemmlab.course.grading.judged import judged
 from gemmlab.course.grading.rubric import STAGES, Rubric, RubricError, passed, read, stages_of
+from gemmlab.course.grading.submission import read as read_notebook
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING, Verdict
+from tests.course.grading.notebooks import cells
 
 KERNEL, FUNCTION = exercises.get("04.2").task, exercises.get("01.2").task
 
@@ -43,7 +47,37 @@ def test_an_exercise_has_the_stages_that_make_sense_for_it():
     ],
 )  # fmt: skip
 def test_a_verdict_says_how_far_an_answer_came(given, reached):
-    assert passed(given, KERNEL, "m=1") == reached
+    assert passed(given, KERNEL, ("m=1", "m=9")) == reached
+
+
+CASES = ((1, 1, (1, 1)), (2, 3, (4, 4)))
+
+
+@pytest.mark.parametrize(
+    ("given", "small"),
+    [
+        (verdict("not-written", ((FAILING, "A is 1×1, block (1, 1)"),)), False),
+        (verdict("not-written", ((FAILING, "A is 2×3, block (4, 4)"),)), True),
+        (verdict("wrong-values", ((FAILING, "f(a)"),), case=(1, 1, (1, 1))), False),
+        (verdict("wrong-values", ((FAILING, "f(b)"),), case=(2, 3, (4, 4))), True),
+        (verdict("constant", ((FAILING, "f(b)"),), case=(2, 3, (4, 4))), False),
+        (verdict("not-written", ((FAILING, "3 elements, T=2"),)), True),
+        (verdict("not-finite", ((FAILING, "one warp"),)), False),
+        (verdict("wrong-values", ((FAILING, "one warp"),)), True),
+    ],
+)
+def test_small_is_for_what_is_right_in_the_smallest_case(given, small):
+    assert ("small" in passed(given, KERNEL, CASES)) == small
+
+
+@pytest.mark.parametrize("name", ["01.4", "02.4", "11.1"])
+def test_the_same_number_in_every_case_has_no_part_of_them(name):
+    answers = exercises.get(name).task.answers
+    made = [f"def {a.__name__}{inspect.signature(a)}:\n    return 1" for a in answers]
+    names = ", ".join(a.__name__ for a in answers)
+    get = f"from gemmlab import exercises\nq = exercises.get({name!r})"
+    found = judged(read_notebook(cells(get, *made, f"q.check({names})")), name, "key")
+    assert (found.state, found.stages) == ("not passed", ("contract",))
 
 
 def test_every_stage_of_the_table_is_some_exercise_s():

@@ -310,3 +310,22 @@ def test_differences_in_words():
     assert difference("a", [1, [2]], [1, [3]]) == "a[1][0] was 2 and is 3"
     assert difference("a", [1], [1, 2]) == "a had 1 elements and has 2"
     assert "dtype" in difference("A", nan, nan.astype("f4"))
+
+
+@forks
+def test_a_copy_leaves_the_child_of_another_to_its_original():
+    """A copy has what was under way, and lets go of it: that must not end what still answers."""
+
+    def twice():
+        yield "first"
+        yield "second"
+
+    answers = apart.apart(twice)
+    assert next(answers) == "first"
+
+    def let_go():
+        answers.close()
+        yield "let go"
+
+    assert list(apart.apart(let_go)) == ["let go"]
+    assert list(answers) == ["second"]

@@ -55,11 +55,11 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_with_a_seed_a_verdict_is_the_same_each_time(name):
     texts = []
-    for seed in ("one", "one", "two", "three"):
+    for seed in ("one", "one", "two"):
         with drawing.seeded(seed):
             texts.append(exercises.get(name).check(*by_heart(name).answers).message)
     assert texts[0] == texts[1]
-    assert len({*texts}) > 1
+    assert texts[2] != texts[0]
 
 
 def test_no_check_draws_from_elsewhere():

@@ -11,7 +11,7 @@ import yaml
 from gemmlab import cli
 from gemmlab.course import exercise_modules
 from gemmlab.course.exercises import get
-from gemmlab.course.grading import rubric
+from gemmlab.course.grading import command, rubric
 from gemmlab.course.judging import source
 from gemmlab.course.teaching import classroom
 from gemmlab.course.teaching.handed_out import WHEN, WHOM, assignment, workflow
@@ -76,6 +76,12 @@ def stub(folder, status=0):
 posix = pytest.mark.skipif(os.name != "posix", reason="these are scripts of a Unix shell")
 
 
+def test_its_readme_names_commands_that_there_are(made):
+    told = (made / "README.md").read_text("utf-8")
+    assert "`python3 run.py book --slides 01 04`" in told
+    assert f"sh {classroom.GRADE}" in told
+
+
 @posix
 def test_grade_sh_calls_grade_with_the_class_s_settings(made, tmp_path):
     (made / "submissions").mkdir()
@@ -83,10 +89,12 @@ def test_grade_sh_calls_grade_with_the_class_s_settings(made, tmp_path):
     answer = subprocess.run(script, capture_output=True, text=True, env=stub(tmp_path), cwd="/")
     called = answer.stdout.splitlines()
     assert called[:4] == ["grade", str(made.resolve() / "submissions"), "--only", "01,04"]
-    assert called[4:6] == ["--seed", SEED]
+    assert called[4:6] == ["--seed-file", classroom.SEED]
     assert called[6:] == ["--rubric", classroom.RUBRIC, "--csv", "teacher/grades.csv",
                           "--html", "teacher/report"]  # fmt: skip
-    cli._parser().parse_args(called)
+    asked = cli._parser().parse_args(called)
+    asked.seed_file = made / asked.seed_file
+    assert command.seed(asked) == SEED
 
 
 @posix
