@@ -114,7 +114,7 @@ class Grader:
 
     def walls(self) -> Walls:
         """The walls that stand on this machine."""
-        (kind, what), *_ = self.run({}) or [("", None)]
+        (kind, what), *_ = self._run({}) or [("", None)]
         return Walls(tuple(what[0]), what[1]) if kind == "walls" else Walls((), "no process starts")
 
     def prepare(self) -> None:
@@ -176,7 +176,7 @@ class Grader:
         }
         while not self.stopped.is_set():
             at, ended = "", False
-            for kind, what in self.run({**job, "done": list(found.judged)}):
+            for kind, what in self._run({**job, "done": list(found.judged)}):
                 if kind == "begin":
                     at = what
                 elif kind == "asked":
@@ -195,7 +195,11 @@ class Grader:
             found.judged[at] = Judged(at, ERROR, "judge-ended", why)
         return found
 
-    def run(self, job: dict[str, Any]) -> list[tuple[str, Any]]:
+    def asked(self, job: dict[str, Any]) -> list[tuple[str, Any]]:
+        """What a process that this grader starts says of a job of its own."""
+        return self._run(job)
+
+    def _run(self, job: dict[str, Any]) -> list[tuple[str, Any]]:
         """What a process says of a job; it says "end" at last, if it comes to its end."""
         with tempfile.TemporaryDirectory(prefix="gemmlab-") as home:
             process = subprocess.Popen(

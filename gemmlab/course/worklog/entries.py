@@ -151,15 +151,15 @@ def rung_of_text(entry: Entry) -> Kernel:
     Raises RefusedError, in words, where the text makes none.
     """
     names = [entry.name, entry.grid] if isinstance(entry.grid, str) and entry.grid else [entry.name]
-    cell = {"cell_type": "code", "source": entry.source}
-    submission = read(json.dumps({"cells": [cell]}).encode())
+    if not all(name.isidentifier() for name in names):
+        raise RefusedError("not-defined", f"{entry.name[:80]!r} is no name of a function")
+    cells = [{"cell_type": "code", "source": s} for s in (entry.source, ", ".join(names))]
+    submission = read(json.dumps({"cells": cells}).encode())
     if submission.cells[0].fault:
         raise RefusedError("no-python", submission.cells[0].fault)
     _asks_nothing(submission.cells[0].source)
-    arguments = tuple(ast.parse(name, mode="eval").body for name in names)
-    if not all(isinstance(argument, ast.Name) for argument in arguments):
-        raise RefusedError("not-defined", f"{entry.name[:80]!r} is no name of a function")
-    check = Check("worklog", len(submission.statements), arguments)
+    arguments = tuple(ast.Name(name, ast.Load()) for name in names)
+    check = Check("worklog", len(submission.statements) - 1, arguments)
     function, *grids = Definitions(submission, check).answers()
     grid = _apart(grids[0]) if grids else entry.grid or None
     try:

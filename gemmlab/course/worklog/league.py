@@ -15,12 +15,16 @@ from html import escape
 from pathlib import Path
 
 from gemmlab.course.grading.choices import SEED
+from gemmlab.course.grading.definitions import RefusedError
 from gemmlab.course.grading.processes import Grader
 from gemmlab.course.grading.table import csv_of
+from gemmlab.course.judging import drawing
+from gemmlab.course.judging.apart import NotJudged
 from gemmlab.course.judging.timed import duration
-from gemmlab.course.worklog.judging import GPUS, Judged
+from gemmlab.course.worklog.entries import Entry, rung_of_text
+from gemmlab.course.worklog.judging import GPUS, Judged, judge
 from gemmlab.course.worklog.log import entries_of
-from gemmlab.course.worklog.shapes import SHAPES
+from gemmlab.course.worklog.shapes import SHAPES, Shape
 from gemmlab.here import files
 
 START = ("-m", "gemmlab.course.worklog.worker")
@@ -123,7 +127,7 @@ def _judged(grader: Grader, content: bytes, count: int) -> list[Judged]:
     found, begin = [Judged("not-judged")] * count, 0
     while begin < count:
         job = {"log": base64.b64encode(content).decode(), "seed": grader.seed, "begin": begin}
-        for kind, what in grader.run(job):
+        for kind, what in grader.asked(job):
             if kind == "judged":
                 number, data = what
                 facts = tuple((a, b) for a, b in data.pop("facts"))
@@ -133,3 +137,16 @@ def _judged(grader: Grader, content: bytes, count: int) -> list[Judged]:
             ended = ("Found", "the process that judged it ended before its time")
             found[begin], begin = Judged("judge-ended", (ended,)), begin + 1
     return found
+
+
+def judge_text(entry: Entry, shape: Shape, seed: str) -> Judged:
+    """What is found of an entry's text; for a process behind walls."""
+    try:
+        with drawing.seeded(f"{shape.name}/{seed}"):
+            return judge(rung_of_text(entry), shape)
+    except RefusedError as refused:
+        return Judged(refused.diagnosis, (("Refused", str(refused)),))
+    except NotJudged as busy:
+        return Judged("not-judged", (("Stopped", str(busy)),))
+    except Exception as error:
+        return Judged("not-judged", (("Error", f"{type(error).__name__}: {error}"),))

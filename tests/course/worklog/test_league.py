@@ -10,9 +10,8 @@ from gemmlab.course.grading.processes import Grader
 from gemmlab.course.worklog import judging
 from gemmlab.course.worklog.entries import Entry
 from gemmlab.course.worklog.judging import Judged
-from gemmlab.course.worklog.league import Row, ranked
+from gemmlab.course.worklog.league import Row, judge_text, ranked
 from gemmlab.course.worklog.shapes import SHAPES
-from gemmlab.course.worklog.worker import judge_text
 from tests.course.worklog.tricks import TRICKS, Trick
 
 

@@ -70,17 +70,25 @@ def test_entries_are_kept_and_wrong_ones_are_told(log, tmp_path):
     assert "http" not in page
     assert "+def few(m, n):" in page
     assert worklog.open("batched", tmp_path).entries == log.entries
+    example = log.example()
+    assert repr(example).startswith("5 entries by somebody else; your log has 2.")
+    assert "<details><summary>" in example.html
+    assert "def kernel" not in example.html
+    log.entries *= 3
+    assert "<details open>" in log.example().html
+    assert "def kernel" in log.example().html
     assert "1 · naive" in repr(log)
     assert "1 · naive" in log._repr_html_()
 
 
-def test_the_text_of_an_entry_makes_it_again(log):
-    log.add(naive, ONE, grid=few)
-    (entry,) = log.entries
-    assert "SIDE = 16" in entry.source
+def test_the_text_of_an_entry_makes_it_again():
+    text = text_of(naive, few)
+    assert "SIDE = 16" in text
+    entry = Entry("naive", text, ONE, judging.Judged("not-judged"), grid="few")
+    assert Entry.of(entry.data) == entry
     made = rung_of_text(entry)
     assert made.launch(SHAPES["batched"].problem, ONE, "h200")[0] == (16, 2048)
-    assert judging.judge(made, SHAPES["batched"]).passed
+    assert text_of(made.build(ONE)) == text_of(naive)
 
 
 def test_what_cannot_be_an_entry_is_told(log):
