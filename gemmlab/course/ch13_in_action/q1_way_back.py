@@ -187,8 +187,8 @@ TASK = Task(
     "of operands that are not copied.",
     prompt="""
     A layer computed $Y = WX$: W is outputs × inputs, X is inputs × images, and the loss is a sum
-    over the images. `G` is the gradient of the loss by $Y$, as large as $Y$. Return two gradients,
-    `(of_X, of_W)`:
+    over the images. `G` is the gradient of the loss by $Y$, as large as $Y$; if the loss is a mean
+    over N images, `G` has the factor 1/N already. Return two gradients, `(of_X, of_W)`:
 
     - each as large as what it belongs to;
     - each by one call of `product(a, b)`, which returns $ab$ and is a kernel of your choice;

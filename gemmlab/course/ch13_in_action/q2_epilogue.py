@@ -141,7 +141,7 @@ def judge(answer: Any) -> Finding:
     each = kernels_on_trial.FLOAT * p.m * p.n  # a thread loads the bias of its element once
     loaded = int(last.report.shares.of("load", "bias").sum())
     facts = (("Loaded from bias", f"{loaded} B; once for each element of C: {each} B"),)
-    found = kernels_on_trial.within_budgets(trials, facts, of_c=each)
+    found = kernels_on_trial.within_budgets(trials, facts, of_c=each, also="C or the bias")
     if found.diagnosis == "c-again" and loaded > each:
         return replace(found, diagnosis="bias-again")
     return timed.beside(found, answer, build_rectified, EXAMPLE)
@@ -149,7 +149,7 @@ def judge(answer: Any) -> Finding:
 
 TASK = Task(
     name="13.2",
-    title="A bias and a rectifier for nothing",
+    title="A bias and a rectifier while they are at hand",
     section="chapter 13, Can it learn on your kernel?",
     asked="build_rectified(T) returns a kernel (A, B, bias, C) that stores max(0, A·B + bias), "
     "by tiles of T×T elements and with one store for each element of C.",
@@ -220,6 +220,11 @@ TASK = Task(
             "column of `bias` but 0 is there.",
             "For the thread that is named: which index is too large?",
             "```python\nif row < m and col < n:\n    acc += bias[row, 0]\n```",
+        ),
+        "c-again": Diagnosis(
+            "The result is right, but elements of C are loaded, or stored twice.",
+            "How many of your statements name C[...], and which of them does one thread execute?",
+            "```python\nC[row, col] = acc if acc > 0 else float32(0)    # once\n```",
         ),
         "bias-again": Diagnosis(
             "The result is right, but a thread loads its bias more than once.",

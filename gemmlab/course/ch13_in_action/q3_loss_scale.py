@@ -71,6 +71,13 @@ def _floor(largest: float, top: float = LARGEST) -> float:
 
 LOST_INSTEAD = {
     "not-scaled": lambda gradients, scale: _lost(gradients, 1.0),
+    "rounded-first": lambda gradients, scale: _share(
+        gradients, lambda g: np.float16(np.float64(np.float16(g)) * scale) == 0
+    ),
+    "rounded-first 2": lambda gradients, scale: _share(  # a product of FP16's, as NumPy has it
+        gradients, lambda g: np.float16(g) * np.float16(scale) == 0
+    ),
+    "tie-kept": lambda gradients, scale: _share(gradients, lambda g: abs(g) * scale < 2.0**-25),
     "zeros-counted": lambda gradients, scale: sum(abs(g) * scale <= 2.0**-25 for g in gradients)
     / len(gradients),
     "of-all": lambda gradients, scale: _lost(gradients, scale)
@@ -102,6 +109,10 @@ SCALE_INSTEAD = {
     "rounded-up": lambda gradients, margin: 2.0
     ** math.ceil(math.log2(LARGEST / (max(map(abs, gradients)) * margin)))
     if any(gradients) else None,
+    "rounded-up 2": lambda gradients, margin: 2.0  # towards 0 is up, where the scale is below 1
+    ** int(math.log2(LARGEST / (max(map(abs, gradients)) * margin)))
+    if any(gradients) else None,
+    "never-below-1": lambda gradients, margin: max(1.0, _scale(gradients, margin)),
     "nearest-power": lambda gradients, margin: 2.0
     ** round(math.log2(LARGEST / (max(map(abs, gradients)) * margin)))
     if any(gradients) else None,
@@ -142,9 +153,14 @@ def _drawn(rng: np.random.Generator) -> list[float]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        some = ", ".join(f"{x:.4g}" for x in value[:6])
-        return f"[{some}{', …' if len(value) > 6 else ''}]"
+        return f"[{', '.join(map(_typed, value))}]"
     return f"{value:g}"
+
+
+def _typed(x: float) -> str:
+    """A gradient as one types it in: a digit less, and a tie would be none."""
+    power = math.log2(abs(x)) if x else 0.0
+    return f"{'-' * (x < 0)}2**{power:.0f}" if power < -3 and power.is_integer() else f"{x!r}"
 
 
 TASK = Task(
@@ -174,6 +190,17 @@ TASK = Task(
             "The gradients are rounded as they are, without the scale.",
             "Where does `scale` come in?",
             "```python\nnp.float16(g * scale)\n```",
+        ),
+        "rounded-first": Diagnosis(
+            "The gradient is rounded before it is scaled. What was 0 stays 0, whatever multiplies "
+            "it.",
+            "What can a scale do for a number that FP16 has made 0 already?",
+            "```python\nnp.float16(g * scale)\n```",
+        ),
+        "tie-kept": Diagnosis(
+            "2⁻²⁵ lies in the middle between 0 and 2⁻²⁴. A tie goes to the even one, which is 0.",
+            "What does `np.float16(2.0**-25)` give?",
+            "```python\nnp.float16(g * scale) == 0\n```",
         ),
         "zeros-counted": Diagnosis(
             "A gradient that is 0 already counts as lost.",
@@ -242,6 +269,12 @@ TASK = Task(
             "The power of two above the limit is too large: the largest gradient overflows.",
             "Is the result of your scale at most 65504?",
             "```python\n2.0 ** math.floor(...)\n```",
+        ),
+        "never-below-1": Diagnosis(
+            "Your scale is never below 1. A gradient of 40000 has no room for a margin of 2: the "
+            "scale has to make it smaller.",
+            "Is the result of your scale at most 65504, also for a large gradient?",
+            "```python\n2.0 ** e    # e may be negative\n```",
         ),
         "nearest-power": Diagnosis(
             "The nearest power of two may lie above the limit.",

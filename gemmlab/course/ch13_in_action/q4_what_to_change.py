@@ -95,11 +95,24 @@ def _split_by(of: Any) -> Any:
     )
 
 
+def _kept(launches: Launches, gone: tuple[str, ...]) -> float:
+    """The time without what is of a kind in `gone` and anywhere behind a product."""
+    first = next((i for i, (kind, *_) in enumerate(launches) if kind == "product"), 0)
+    return sum(t for i, (kind, _, t) in enumerate(launches) if i < first or kind not in gone)
+
+
+def _last_wave(blocks: int, sms: int) -> float:
+    """The share of the SMs that the last wave of a launch leaves without a block."""
+    return -blocks % sms / sms
+
+
 IDLE_INSTEAD = {
     "busy-share": lambda launches, sms: 1 - _idle(launches, sms),
     "launches-alike": lambda launches, sms: sum(max(0, sms - b) / sms for _, b, _ in launches)
     / len(launches),
     "more-than-all": lambda launches, sms: sum(t * (sms - b) / sms for _, b, t in launches)
+    / _total(launches),
+    "last-wave": lambda launches, sms: sum(t * _last_wave(b, sms) for _, b, t in launches)
     / _total(launches),
     "time-not-share": lambda launches, sms: _idle(launches, sms) * _total(launches),
     "products-alone": lambda launches, sms: sum(
@@ -110,6 +123,8 @@ FUSED_INSTEAD = {
     "nothing-gone": _total,
     "all-each-gone": lambda launches: sum(t for kind, _, t in launches if kind != "each"),
     "sums-gone": lambda launches: sum(t for kind, _, t in launches if kind == "product"),
+    "sums-gone 2": lambda launches: _kept(launches, ("each", "sum")),
+    "behind-a-sum": lambda launches: _kept(launches, ("each",)),
     "first-only": lambda launches: sum(
         t for i, (kind, _, t) in enumerate(launches)
         if not (kind == "each" and i and launches[i - 1][0] == "product")
@@ -160,7 +175,7 @@ def judge(of_idle: Any, of_fused: Any, of_parts: Any) -> Finding:
     )  # fmt: skip
     if found is None:
         return Finding("passed", (("Checked", f"{len(STEPS)} steps and one drawn anew"),))
-    return found
+    return Finding(found.diagnosis.split()[0], found.facts, found.details)
 
 
 def _shown(value: Any) -> str:
@@ -182,8 +197,8 @@ TASK = Task(
     - `idle(launches, sms)`: the share of the time of all `sms` SMs in which they have no block. A
       launch with more blocks than SMs leaves none idle.
     - `fused(launches)`: the time of the step when epilogues replace every "each" that follows a
-      "product", also one behind another "each". They take no time. A "sum" needs elements of
-      several blocks: it stays, and so does an "each" behind it.
+      "product", also one behind another "each". Assume that they take no time. A "sum" needs
+      elements of several blocks: it stays, and so does an "each" behind it.
     - `in_parts(launches, sms, fixed)`: each "product" may be cut along k into `sms // blocks`
       parts. Of its time, `fixed` does not shrink and the rest is divided by the parts; a launch
       that adds the parts takes `fixed` more. Products that would not be faster stay whole. The time
@@ -212,6 +227,12 @@ TASK = Task(
             "1024 blocks on 132 SMs: how many SMs have a block?",
             "```python\nmin(blocks, sms) / sms\n```",
         ),
+        "last-wave": Diagnosis(
+            "This counts the SMs that the last wave leaves idle, as if it lasted the whole launch. "
+            "Asked is less: a launch with more blocks than SMs leaves none idle.",
+            "133 blocks on 132 SMs: which share of the launch has 131 SMs idle?",
+            "```python\nmin(blocks, sms) / sms\n```",
+        ),
         "time-not-share": Diagnosis(
             "This is a time. Asked is its share of the step's.",
             "By what do you divide?",
@@ -236,6 +257,13 @@ TASK = Task(
             "Sums are gone, too. Their elements are in several blocks, none of which has them all.",
             "Which block could add a whole row of C, when a row runs through eight tiles?",
             '```python\nif kind == "each" and behind_product:\n    continue\n```',
+        ),
+        "behind-a-sum": Diagnosis(
+            'An "each" behind a "sum" is gone, too. It needs the finished sum, which no product\'s '
+            "epilogue has.",
+            'What does the "each" behind a "sum" work on?',
+            '```python\nbehind_product = kind == "product" or (kind == "each" and '
+            "behind_product)\n```",
         ),
         "first-only": Diagnosis(
             'Of two "each" behind a product only the first is gone.',

@@ -44,6 +44,7 @@ class Exercise:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.verdicts: list[Verdict] = []
+        self._passed: tuple[Any, ...] = ()
         self._hinted: list[str] = []  # the diagnosis that each hint so far was about
 
     def __repr__(self) -> str:
@@ -59,6 +60,11 @@ class Exercise:
     def skeleton(self) -> str:
         """The code to start from: it runs, and does nothing yet."""
         return "\n\n\n".join(source.skeleton(a) for a in self.task.answers)
+
+    @property
+    def answers(self) -> tuple[Any, ...]:
+        """The answers that passed last, for cells that go on with them; else the course's own."""
+        return self._passed or self.task.answers
 
     @property
     def called(self) -> str:
@@ -88,6 +94,8 @@ class Exercise:
                 found = Finding("senseless", (("Error", f"{type(error).__name__}: {error}"),))
         verdict = self._verdict(found)
         self.verdicts.append(verdict)
+        if verdict.passed:
+            self._passed = answers
         return verdict
 
     def hint(self) -> Markdown:

@@ -125,9 +125,12 @@ def _pattern(
 
 
 def _ratio(pairs: list[tuple[Any, Any]]) -> float | None:
-    """The factor between results and right numbers, if there is one for all."""
+    """The factor between results and right numbers, if there is one for all.
+
+    A factor of 1 explains nothing: then what is wrong is a result that should be 0.
+    """
     ratios = [float(v) / float(r) for v, r in pairs]
-    return ratios[0] if _alike(ratios) and ratios[0] else None
+    return ratios[0] if _alike(ratios) and not math.isclose(ratios[0], 1) and ratios[0] else None
 
 
 def _distance(pairs: list[tuple[Any, Any]]) -> float | None:

@@ -272,11 +272,17 @@ FLOAT = 4  # bytes
 Facts = tuple[tuple[str, str], ...]
 
 
-def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: int = 0) -> Finding:
+def within_budgets(
+    trials: list[Trial],
+    facts: Facts = (),
+    own: int = 0,
+    of_c: int = 0,
+    also: str = "C or a workspace",
+) -> Finding:
     """Find the first budget that is not kept; "passed", with all the numbers, where all are.
 
     facts : more that an exercise has counted
-    of_c : bytes of C that may be loaded beside A and B
+    of_c : bytes of C that may be loaded beside A and B; also : what it is, in words
     own : elements of C that are a thread's own, those of its thread tile if nothing else is said
     """
     last = trials[-1]
@@ -295,8 +301,8 @@ def within_budgets(trials: list[Trial], facts: Facts = (), own: int = 0, of_c: i
         ("Values", f"right in all {len(trials)} cases and in one drawn anew, with no hazard"),
         ("Case", str(last.run.case)),
         ("Loaded from A and B", f"{loaded - beside} B; each block once per element: {budget} B"),
-        *((("Loaded from C or a workspace", f"{beside} B"),) if beside else ()),
-        ("Global load sectors", f"{sectors}; budget {budget // SECTOR}"),
+        *(((f"Loaded from {also}", f"{beside} B"),) if beside else ()),
+        ("Global load sectors", f"{sectors}; budget {allowed // SECTOR}"),
         ("Copied by a thread", f"{_range(copied)} B"),
         ("Stored by a thread", f"{_range(stored)} elements of C; its own are {own}"),
         *facts,

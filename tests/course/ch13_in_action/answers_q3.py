@@ -58,6 +58,14 @@ def _scale(misconception, diagnosis, *edits):
 
 WRONG = {
     "as they are": _lost("the scale is of the loss", "not-scaled", (GONE, "np.float16(g) == 0")),
+    "rounded first": _lost(
+        "a scale mends what is lost", "rounded-first",
+        (GONE, "np.float16(float(np.float16(g)) * scale) == 0"),
+    ),
+    "rounded first, by NumPy": _lost(
+        "a scale mends what is lost", "rounded-first", (GONE, "np.float16(g) * scale == 0")
+    ),
+    "no tie": _lost("half is not lost", "tie-kept", (GONE, "abs(g * scale) < 2.0**-25")),
     "zeros, too": _lost("0 is 0", "zeros-counted", (FOUND, "found = gradients")),
     "of all": _lost(
         "a share is of all", "of-all", (SHARE, "len(gone) / len(gradients) if found else 0")
@@ -101,6 +109,11 @@ WRONG = {
         "any scale will do", "no-power-of-two", (POWER, "65504 / largest if largest else 1")
     ),
     "up": _scale("powers round up", "rounded-up", ("math.floor", "math.ceil")),
+    "towards 0": _scale("int is floor", "rounded-up", ("math.floor", "int")),
+    "only larger": _scale(
+        "a scale enlarges", "never-below-1",
+        (POWER, "max(1, 2.0 ** math.floor(math.log2(65504 / largest))) if largest else 1"),
+    ),
     "nearest": _scale("powers are rounded", "nearest-power", ("math.floor", "round")),
     "2 to the 16": _scale("16 bits", "limit-too-high", ("65504", "65536")),
     "the exponent": _scale(

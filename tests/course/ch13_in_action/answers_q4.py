@@ -61,6 +61,10 @@ WRONG = {
     "not limited": _idle(
         "more blocks, less idle", "more-than-all", ("min(blocks, sms)", "blocks")
     ),
+    "the tail": _idle(
+        "chapter 5's waves", "last-wave",
+        (BUSY, "busy = sum(time * (1 - -blocks % sms / sms) for _, blocks, time in launches)"),
+    ),
     "a time": _idle("time is idle", "time-not-share", (SHARE, "total - busy")),
     "of products": _idle(
         "only products work", "products-alone",
@@ -72,6 +76,15 @@ WRONG = {
         "elements are elements", "all-each-gone", (LEFT, 'if kind != "each":')
     ),
     "sums as well": _fused("all that follows", "sums-gone", (LEFT, 'if kind == "product":')),
+    "once behind, always": _fused(
+        "an epilogue can do it", "behind-a-sum",
+        (BEHIND, 'behind_product = behind_product or kind == "product"'),
+        (LEFT, 'if kind != "each" or not behind_product:'),
+    ),
+    "all behind a product": _fused(
+        "an epilogue can do all", "sums-gone",
+        (BEHIND, 'behind_product = behind_product or kind == "product"'),
+    ),
     "the next one": _fused(
         "an epilogue does one thing", "first-only",
         (BEHIND + "\n        " + LEFT,

@@ -56,11 +56,10 @@ def known(net):
     return network.accuracy(net, digits.load()[1], EXACT)
 
 
-@cache
-def gradients():
-    """Magnitudes of the gradients of a batch's scores, after learning in FP32."""
+def gradients(net=None):
+    """Magnitudes of the gradients of a batch's scores, by default after learning in FP32."""
     some = digits.load()[0].some(slice(0, 64))
-    scores = network.forward(trained(), some.pixels, EXACT)[-1]
+    scores = network.forward(net or trained(), some.pixels, EXACT)[-1]
     return np.abs(network.loss_and_gradient(scores, some.targets)[1]).ravel()
 
 
@@ -114,11 +113,14 @@ def test_the_epilogue_saves_each_sector_of_y_twice():
 
 def test_accuracy_holds_until_nearly_all_gradients_are_gone_and_then_falls():
     plain = known(trained())
-    assert abs(known(trained("float16", 2.0**-14)) - plain) < 0.03
-    assert known(trained("float16", 2.0**-20)) < 0.4
+    assert abs(known(trained("float16", 2.0**-16)) - plain) < 0.04
+    still = trained("float16", 2.0**-20)
+    assert all(map(np.array_equal, still.weights, network.initial(SMALL).weights))
+    assert known(still) < 0.4
     assert abs(known(trained("float16", 2.0**20)) - plain) < 0.01
     over = trained("float16", 2.0**22)
     assert np.isnan(over.weights[0]).any()
+    assert (network.forward(over, digits.load()[1].pixels, EXACT)[-1].argmax(axis=0) == 0).all()
     assert known(over) < 0.2
     assert (gradients() * 2.0**-20 <= GONE).mean() > 0.97
 
@@ -129,6 +131,17 @@ def test_large_gradients_are_those_of_images_that_the_network_gets_wrong():
     sizes = np.abs(network.loss_and_gradient(scores, some.targets)[1]).max(axis=0)
     right = scores.argmax(axis=0) == some.labels
     assert np.median(sizes[~right]) > 5 * np.median(sizes[right])
+
+
+def test_some_gradients_that_are_kept_belong_to_images_of_which_the_network_is_not_sure():
+    some = digits.load()[0].some(slice(0, 64))
+    scores = network.forward(trained(), some.pixels, EXACT)[-1]
+    right = scores.argmax(axis=0) == some.labels
+    kept = (gradients().reshape(scores.shape) * 2.0**-16 > GONE).any(axis=0)
+    top = np.sort(scores, axis=0)
+    lead = top[-1] - top[-2]
+    assert kept[~right].all()
+    assert np.median(lead[right & kept]) < np.median(lead[right & ~kept])
 
 
 # ---------------------------------------------------------------------------------------- section 4
@@ -154,10 +167,6 @@ def test_forward_a_larger_batch_costs_nothing():
         assert launch(name, 512).seconds > 2.5 * launch(name).seconds
 
 
-def test_no_launch_takes_less_than_two_microseconds():
-    assert 2e-6 < min(one.seconds for s in RECORD.steps for one in s.launches) < 2.5e-6
-
-
 # ------------------------------------------------------------------------------------ sections 5, 6
 
 
@@ -179,9 +188,6 @@ def test_what_the_sizes_say_of_a_blocks_time():
     assert 1.8 < of_block(None, "attention") / of_block(1.0, "attention") < 2
     rest = TIMES.steps[0].seconds - of_block(None, "")
     assert 1.7 < rest / passes < 2
-    gemms = ("gemm", "Kernel2", "cublasLt")
-    others = [k for k in TIMES.steps[0].kernels if not any(g in k.name for g in gemms)]
-    assert 60 < sum(k.launches for k in others) < 80
 
 
 def test_some_characters_come_a_thousand_times():

@@ -217,6 +217,20 @@ def test_unknown_name():
         exercises.get("9.9")
 
 
+def test_cells_go_on_with_the_answer_that_passed_last():
+    exercise = exercises.get("01.2")
+    solved = exercise.task.answers
+    assert exercise.answers == solved
+
+    def mine(*args):
+        return solved[0](*args)
+
+    answers = (mine, *solved[1:])
+    assert exercise.check(*answers).passed
+    assert not exercise.check(*[len] * len(answers)).passed
+    assert exercise.answers == answers
+
+
 def test_attempts_are_not_shared():
     q = exercises.get("01.1")
     q.check(1)
