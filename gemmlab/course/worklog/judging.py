@@ -3,17 +3,20 @@
 The small cases are simulated as those of an exercise are. A kernel that is right on them may still
 leave out work where it is timed. So some blocks of the launch that is predicted are simulated, too:
 those which the forecast executes, at each k at which it does, and some that are drawn. The forecast
-sees random operands without a zero. Each of the three builds the kernel anew in a copy of the
-process, and makes one first call there: what builds another kernel later is not asked again.
+sees random operands without a zero, and its code is counted: an FMA for each product. Each of the
+three builds the kernel anew in a copy of the process, and makes one first call there: what builds
+another kernel later is not asked again.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +35,10 @@ from gemmlab.kernels.kernel import as_it_is, as_they_are
 from gemmlab.measure.backends.trial import told
 from gemmlab.problem import Gemm
 from gemmlab.simt import HazardError, simulate
-from gemmlab.tiling import Tiling
+from gemmlab.tiling import WARP, Tiling
+
+if TYPE_CHECKING:
+    from gemmlab.compiled.forecast.executed import Executed
 
 GPUS = ("h200", "h100_sxm")
 SECONDS = 120.0  # of the processor, for the blocks of one k
@@ -293,11 +299,50 @@ def _times(
     if isinstance(kernel, Finding):
         yield kernel
         return
+    mine = replace(rung, build=lambda tiling: kernel)
     try:
         for name in GPUS:
-            yield forecast(replace(rung, build=lambda tiling: kernel), shape, tiling, name, seed)
+            yield forecast(mine, shape, tiling, name, seed)
+        if shape.batch == 1:
+            missing = left_out(mine, shape.problem, tiling)
+            if missing.diagnosis != "passed":
+                yield missing
     except Exception as error:
         yield timed.refused(error)
+
+
+def left_out(rung: Kernel, problem: Gemm, tiling: Tiling) -> Finding:
+    """Whether the code does an FMA for each product, at each k that a forecast of it rests on.
+
+    A long k is predicted by the line through two shorter ones. So the FMAs between these count as
+    well as those of each: who does more than is needed at the shorter one makes the line flatter.
+    A product and an addition apart are as good as an FMA.
+    """
+    from gemmlab.compiled.forecast.rungs import execute_rung
+
+    grid, _ = rung.launch(problem, tiling, device(GPUS[0]))
+    each = math.prod(tiling.grid(problem)) / math.prod(grid) * tiling.block[0] * tiling.block[1]
+    rounds = execute_rung(problem, GPUS[0], rung, tiling)
+    done = {0: 0.0} | {k: fmas(executed) for k, executed in sorted(rounds.items())}
+    for (k, fewer), (longer, more) in pairwise(done.items()):
+        if more - fewer < (longer - k) * each:
+            text = (
+                f"from k = {k} to {longer} a block does {more - fewer:,.0f} FMAs more, and "
+                f"{(longer - k) * each:,.0f} products"
+            )
+            return Finding("work-left-out", (("Found", text),))
+    return Finding("passed")
+
+
+def fmas(executed: Executed) -> float:
+    """Count the FMAs in float32 of a block, the mean of those that were executed."""
+    names = [one.opcode.partition(".")[0] for one in executed.code.instructions]
+    found: Counter[str] = Counter()
+    for block in executed.blocks(cold=False):
+        for stream in block:
+            found.update(names[at] for at in stream.instructions.tolist())
+    apart = min(found["FMUL"], found["FADD"])
+    return WARP * (found["FFMA"] + apart) / executed.count
 
 
 def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int = 1) -> timed.Time:

@@ -19,10 +19,10 @@ from gemmlab.course.worklog.judging import GPUS, Judged, judge
 from gemmlab.course.worklog.shapes import Shape, shape_called
 from gemmlab.device import device
 from gemmlab.here import files
-from gemmlab.here.driver import numba_cuda
 from gemmlab.kernels import Kernel, own
 from gemmlab.measure import backends
-from gemmlab.problem import Gemm
+from gemmlab.measure.measurement import Measurement
+from gemmlab.problem import Gemm, Operands
 
 MOST = 8 << 20  # bytes of a log
 
@@ -178,16 +178,31 @@ def _measured(rung: Kernel, shape: Shape) -> dict[str, float]:
     """The time on the GPU of this machine, empty where there is none; RuntimeError if wrong."""
     if backends.available(rung)[0] != "gpu":
         return {}
-    made = backends.run(for_gpu(rung, shape), shape.problem, "gpu")
+    made = (
+        backends.run(rung, shape.problem, "gpu") if shape.batch == 1 else timed_batch(rung, shape)
+    )
     if not made.passed:
         raise RuntimeError(f"the result is wrong: its error is {made.error:.3g}")
     return {made.device_title: made.seconds}
 
 
-def for_gpu(rung: Kernel, shape: Shape) -> Kernel:
-    """The rung with what it is launched with: of a batch each B has its place, with equal ones."""
+def timed_batch(rung: Kernel, shape: Shape) -> Measurement:
+    """Check and time a batch on the GPU: each B has a place of its own, and all are equal."""
+    from gemmlab.measure.backends import gpu
 
-    def operands(problem: Gemm, tiling: Any, a: Any, b: Any) -> tuple:
-        return a, numba_cuda().to_device(np.concatenate([b.copy_to_host()] * shape.batch))
+    class Batch(gpu.Matrices):
+        """The matrices of one problem, and B as often as there are products."""
 
-    return rung if shape.batch == 1 else replace(rung, operands=operands)
+        def __init__(self, problem: Gemm) -> None:
+            super().__init__(problem)
+            b = shape.batch * problem.k, problem.n
+            self.every_b = gpu.numba_cuda().device_array(b, np.float32)
+
+        def load(self, problem: Gemm, operands: Operands) -> None:
+            super().load(problem, operands)
+            self.every_b.copy_to_device(np.tile(operands.b, (shape.batch, 1)))
+
+    problem = shape.problem
+    matrices = Batch(problem)
+    mine = replace(rung, operands=lambda problem, tiling, a, b: (a, matrices.every_b))
+    return gpu.run(mine, problem, problem.operands(), rung.default, matrices=matrices)

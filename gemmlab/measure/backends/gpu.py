@@ -31,13 +31,15 @@ def run(
     tiling: Tiling | None,
     repeats: int | None = None,
     data: str = timing.DATA,
+    matrices: "Matrices | None" = None,
 ) -> Measurement:
     """Check `kernel` on the GPU, then time it with a cold L2.
 
+    matrices : those of the problem on the GPU; new ones where None
     Raises ValueError for a block or for shared memory that this GPU cannot give, RuntimeError where
     CuPy is needed and missing.
     """
-    runner = Runner(kernel, problem, tiling, Matrices(problem))
+    runner = Runner(kernel, problem, tiling, matrices or Matrices(problem))
     checked = checking.check(problem, runner.compute, operands)
     samples = [runner.sample() for _ in range(WARM_UP)]
     samples = [runner.sample() for _ in range(timing.repetitions(min(samples), repeats))]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from numpy import float32
@@ -11,7 +12,7 @@ from gemmlab import Tiling, cuda, kernels, worklog
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.worklog import judging
 from gemmlab.course.worklog.entries import Entry, rung_of_text, text_of
-from gemmlab.course.worklog.log import read
+from gemmlab.course.worklog.log import read, timed_batch
 from gemmlab.course.worklog.page import WORKED
 from gemmlab.course.worklog.shapes import SHAPES
 
@@ -144,3 +145,70 @@ def test_the_recorded_forecast_is_made_again():
     found = judging.judge(rung_of_text(entry), SHAPES["skinny"])
     assert found.passed, found
     assert found.seconds == pytest.approx(entry.judged.seconds, rel=0.02)
+
+
+def steep(limit):
+    """A kernel that does 16 products more where k is short: a line from there is flatter."""
+
+    def kernel(alpha, A, B, beta, C):
+        x, y = cuda.grid(2)
+        if y < C.shape[0] and x < C.shape[1]:
+            k, acc, p = A.shape[1], float32(0), 0
+            if k <= limit:
+                while p < 16:
+                    acc += A[y, p] * B[p, x]
+                    p += 1
+                C[y, x] = acc
+            acc, p = float32(0), 0
+            while p < k:
+                acc += A[y, p] * B[p, x]
+                p += 1
+            C[y, x] = alpha * acc if beta == 0 else alpha * acc + beta * C[y, x]
+
+    return kernel
+
+
+@pytest.mark.ptxas
+def test_a_kernel_that_works_more_where_k_is_short_leaves_work_out():
+    problem = SHAPES["skinny"].problem
+    honest = kernels.own(one_matrix, ONE)
+    assert judging.left_out(honest, problem, ONE).diagnosis == "passed"
+    shorter, _ = judging.depths(problem, honest, ONE)
+    found = judging.left_out(kernels.own(steep(shorter), ONE), problem, ONE)
+    assert found.diagnosis == "work-left-out"
+    assert "FMAs more" in found.facts[0][1]
+
+
+def test_each_product_of_a_batch_has_a_b_of_its_own_on_a_gpu(monkeypatch):
+    """A stand-in for the GPU's matrices: B is there once for each product, whatever was there."""
+    from gemmlab.measure.backends import gpu
+
+    class Matrices:
+        a = b = None
+
+        def __init__(self, problem):
+            self.loaded = False
+
+        def load(self, problem, operands):
+            self.loaded = True
+
+    class Array:
+        def __init__(self, shape, dtype):
+            self.shape = shape
+
+        def copy_to_device(self, values):
+            self.values = values
+
+    def run(rung, problem, operands, tiling, matrices):
+        _, every_b = rung.operands(problem, tiling, "A", "B")
+        matrices.load(problem, operands)
+        return every_b, operands.b, matrices.loaded
+
+    monkeypatch.setattr(gpu, "Matrices", Matrices)
+    monkeypatch.setattr(gpu, "numba_cuda", lambda: SimpleNamespace(device_array=Array))
+    monkeypatch.setattr(gpu, "run", run)
+    shape = SHAPES["batched"]
+    every_b, b, loaded = timed_batch(kernels.own(naive, ONE), shape)
+    assert loaded
+    assert every_b.shape == (shape.batch * shape.problem.k, shape.problem.n)
+    assert (every_b.values.reshape(shape.batch, *b.shape) == b).all()
