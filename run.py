@@ -32,11 +32,7 @@ OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 VERBS = {
     "lab": ("lab", True, "open the course in JupyterLab"),
     "test": ("test", True, "run all tests; --quick: in 90 s; --browser: those in a browser"),
-    "book": (
-        "book",
-        False,
-        "build the site; --preview: soon; --pdf, --slides 06: print it",
-    ),
+    "book": ("book", False, "build the site; --preview: soon; --pdf, --slides 06: print it"),
     "lint": ("test", False, "check style and formatting with ruff"),
     "record": ("lab", True, "measure the kernels on this machine and keep the results"),
     "validate": ("test", True, "compare the library with the GPU of this machine"),
@@ -426,7 +422,7 @@ def browsed(extra: "list[str]") -> int:
 def book(extra: "list[str]") -> int:
     """Execute the notebooks into a site, and print it if asked to; a warning is an error.
 
-    In a preview explorers show the ends of each control alone, which takes a third of the time.
+    In a preview explorers show the ends of each control alone, so that it is there sooner.
     """
     out = ROOT / "book" / "_build" / "html"
     if "--preview" in extra:

@@ -20,11 +20,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gemmlab import Device, Gemm, Tiling, device, kernels, predict_rung
+from benchmarks.networks import Run
+from gemmlab import Device, Gemm, device, kernels, predict_rung
 from gemmlab.course.ch13_in_action import dense, digits, in_torch, network, products, step
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda, stamp
@@ -60,25 +61,13 @@ LAUNCHES = 200
 WIDE, WIDE_BATCH, WIDE_STEPS = (64, 4096, 4096, 10), 1024, 30
 
 
-def rung(name: str) -> kernels.Kernel:
-    """Return a rung of the ladders, or a policy's."""
-    return next((k for k in kernels.POLICIES if k.name == name), None) or kernels.get(name)
-
-
-class Run(NamedTuple):
-    """A kernel with its tiling, None for the library's own."""
-
-    kernel: kernels.Kernel
-    tiling: Tiling | None
-
-
 # --------------------------------------------------------------------------------------- learning
 
 
 def curve(way: Way, epochs: int) -> Curve:
     """Train once, and test after each epoch."""
     taught, test = digits.load()
-    net, product = network.initial(SIZES, SEED), products.by(rung(way.kernel), backend="gpu")
+    net, product = network.initial(SIZES, SEED), products.by(kernels.get(way.kernel), backend="gpu")
     exact = products.rounded_to("float32")
     losses, right = [], []
     for loss in network.train(

@@ -121,14 +121,42 @@ def predict_time(
     RuntimeError where the compiler's tools are missing (it says how to get them) or the sample does
     not end, and NotImplementedError for an instruction whose meaning is not known.
     """
+    executed = execute_launch(
+        function, grid, block, *arguments, device=device, shared_bytes=shared_bytes,
+        max_registers=max_registers, **options,
+    )  # fmt: skip
+    return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+
+
+def execute_launch(
+    function: Callable,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    *arguments: Any,
+    device: str | Device,
+    shared_bytes: int = 0,
+    max_registers: int | None = None,
+    **options: Any,
+) -> Executed:
+    """Compile a kernel for a device and execute some of its blocks; raises as `predict_time`."""
     target = known_device(device)
     if max_registers is None:  # which ptxas ignores where it knows the size of a block
         options = {"launch_bounds": math.prod(dim(block)), **options}
     code = compiled(
         function, arguments, name_of(target.compute_capability), max_registers, **options
     )
-    executed = execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
-    return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+    return execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
+
+
+def forecast_next(executed: Executed, cold: bool = False, effects: Effects = ALL) -> Forecast:
+    """Forecast a launch that follows another one; its `launch` is the time between the two.
+
+    Of all arrays it has to do with those alone that its blocks access. What the launch before it
+    wrote is in L2, if that holds it, unless it is `cold`.
+    """
+    executed = replace(executed, footprint=executed.touched)
+    found = at_its_clock(lambda use: forecast(executed, cold, effects, use=use))
+    return replace(found, launch=executed.device.launch_interval or found.launch)
 
 
 def known_device(device: str | Device) -> Device:

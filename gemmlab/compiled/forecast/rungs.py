@@ -24,6 +24,7 @@ from gemmlab.compiled.forecast.kernel import (
     at_its_clock,
     busiest,
     forecast,
+    forecast_next,
     known_device,
 )
 from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
@@ -79,18 +80,14 @@ def forecast_other(
     """Forecast a launch before or after the one that multiplies; `launch` is the time between.
 
     Of all arrays it has to do with those alone that its blocks access: a split with A, B and the
-    workspace, a sum with the workspace and C. What the launch before it wrote is in L2, if that
-    holds it.
+    workspace, a sum with the workspace and C.
     """
     code = launch_listing(one, kernel, problem, tiling, device.compute_capability)
     executed = execute(
         code, device, *one.launch(problem, tiling, device), *arguments(kernel, problem, tiling),
         shared_bytes=one.dynamic_shared_bytes(problem, tiling),
     )  # fmt: skip
-    executed = replace(executed, footprint=executed.touched)
-    cold = one in kernel.before
-    found = at_its_clock(lambda use: forecast(executed, cold, effects, use=use))
-    return replace(found, launch=device.launch_interval or found.launch)
+    return forecast_next(executed, cold=one in kernel.before, effects=effects)
 
 
 def execute_rung(

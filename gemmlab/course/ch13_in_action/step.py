@@ -15,12 +15,16 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import Gemm
-from gemmlab.compiled.forecast.executed import execute
-from gemmlab.compiled.forecast.kernel import Forecast, at_its_clock, forecast, known_device
-from gemmlab.compiled.sass.compiling import listing
+from gemmlab.compiled.forecast.kernel import (
+    Forecast,
+    execute_launch,
+    forecast_next,
+    known_device,
+)
+from gemmlab.compiled.forecast.whole_gpu import launch_latency
 from gemmlab.course.ch13_in_action import dense
 from gemmlab.course.ch13_in_action.network import Network
-from gemmlab.device import Device, name_of
+from gemmlab.device import Device
 from gemmlab.simt import cuda, simulate
 
 WARP = 32
@@ -147,17 +151,13 @@ def predict_step(
     The first one waits for the launch, each other for the time from one launch to the next.
     """
     target, found = known_device(device), []
-    capability = target.compute_capability
-    for one in launches(of, rate, fused, capability):
-        options = {"launch_bounds": int(np.prod(one.block))}
-        code = listing(one.function, one.arguments, name_of(capability), None, **options)
-        executed = execute(
-            code, target, one.grid, one.block, *one.arguments, shared_bytes=one.shared_bytes
-        )
-        executed = replace(executed, footprint=executed.touched)
-        told = at_its_clock(lambda use, of=executed: forecast(of, cold=False, use=use))
-        interval = told.launch if not found else (target.launch_interval or told.launch)
-        found.append((one, replace(told, launch=interval)))
+    for one in launches(of, rate, fused, target.compute_capability):
+        executed = execute_launch(
+            one.function, one.grid, one.block, *one.arguments, device=target,
+            shared_bytes=one.shared_bytes,
+        )  # fmt: skip
+        told = forecast_next(executed)
+        found.append((one, told if found else replace(told, launch=launch_latency(target))))
     return found
 
 

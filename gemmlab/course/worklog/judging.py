@@ -302,13 +302,28 @@ def _times(
     mine = replace(rung, build=lambda tiling: kernel)
     try:
         for name in GPUS:
-            yield forecast(mine, shape, tiling, name, seed)
-        if shape.batch == 1:
-            missing = left_out(mine, shape.problem, tiling)
-            if missing.diagnosis != "passed":
-                yield missing
+            drawn = on_drawn_operands(mine, seed)
+            if shape.batch == 1 and name == GPUS[0]:
+                missing = left_out(drawn, shape.problem, tiling)
+                if missing.diagnosis != "passed":
+                    yield missing
+                    return
+            yield forecast(drawn, shape, tiling, name, seed)
     except Exception as error:
         yield timed.refused(error)
+
+
+def on_drawn_operands(rung: Kernel, seed: int) -> Kernel:
+    """The rung with random operands, the same each time it is made, wherever its code is executed.
+
+    What is executed of a rung is kept: whoever asks for the same one again gets it at once.
+    """
+    rng = np.random.default_rng(seed)
+
+    def operands(problem: Gemm, tiling: Tiling, a: Any, b: Any) -> tuple:
+        return tuple(shapes.filled(x.shape, rng).copy() for x in (a, b))
+
+    return replace(rung, operands=operands)
 
 
 def left_out(rung: Kernel, problem: Gemm, tiling: Tiling) -> Finding:
@@ -336,29 +351,28 @@ def left_out(rung: Kernel, problem: Gemm, tiling: Tiling) -> Finding:
 
 def fmas(executed: Executed) -> float:
     """Count the FMAs in float32 of a block, the mean of those that were executed."""
-    names = [one.opcode.partition(".")[0] for one in executed.code.instructions]
+    code = executed.code.instructions
+    times = sum(
+        np.bincount(stream.instructions, minlength=len(code))
+        for block in executed.blocks(cold=False)
+        for stream in block
+    )
     found: Counter[str] = Counter()
-    for block in executed.blocks(cold=False):
-        for stream in block:
-            found.update(names[at] for at in stream.instructions.tolist())
+    for one, count in zip(code, times.tolist(), strict=True):
+        found[one.opcode.partition(".")[0]] += count
     apart = min(found["FMUL"], found["FADD"])
     return WARP * (found["FFMA"] + apart) / executed.count
 
 
-def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int = 1) -> timed.Time:
-    """The predicted time of a rung on a shape and a GPU, on random operands."""
+def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int) -> timed.Time:
+    """The predicted time of a rung on a shape and a GPU; a batch is drawn by the seed."""
     from gemmlab.compiled.forecast.kernel import predict_time, sentence
     from gemmlab.compiled.forecast.rungs import predict_rung
 
-    rng = np.random.default_rng(seed)
-
-    def operands(problem: Gemm, tiling: Tiling, a: Any, b: Any) -> tuple:
-        return tuple(shapes.filled(x.shape, rng).copy() for x in (a, b))
-
     if shape.batch == 1:
-        found = predict_rung(shape.problem, gpu, replace(rung, operands=operands), tiling)
+        found = predict_rung(shape.problem, gpu, rung, tiling)
     else:
-        p = shape.problem
+        p, rng = shape.problem, np.random.default_rng(seed)
         grid, block = rung.launch(p, tiling, device(gpu))
         a, b = (shapes.filled(s, rng).copy() for s in ((p.m, p.k), (shape.batch * p.k, p.n)))
         c = np.zeros((p.m, p.n), np.float32)

@@ -165,7 +165,7 @@ def test_another_launch_has_to_do_with_what_it_accesses(kernel, accessed, monkey
         found.append(executed.footprint)
         return forecast(executed, *asked, **options)
 
-    monkeypatch.setattr("gemmlab.compiled.forecast.rungs.forecast", seen)
+    monkeypatch.setattr("gemmlab.compiled.forecast.kernel.forecast", seen)
     (further,) = (one for one in kernel.launches if one is not kernel)
     forecast_other(problem, H200, kernel, tiling, further)
     sizes = dict(zip("ABC", problem.array_bytes, strict=True))
