@@ -48,14 +48,11 @@ def chart() -> str:
     for row, station in enumerate(course_map.stations()):
         links = [(station.path, station.title)]
         links += [(s.path, "appendix") for s in course_map.appendices(station)]
-        texts = (
-            ", ".join(f"[{name}](notebooks/{path.stem})" for path, name in links),
-            f"*{station.idea}* {station.told}".rstrip(),
-            station.question,
-            station.footer,
-        )
+        name = ", ".join(f"[{name}](notebooks/{path.stem})" for path, name in links)
+        idea = f"*{station.idea}* {station.told}".rstrip()
         lines += ["- ```{raw} html", f"  {course_map.drawing(row)}", "  ```"]
-        lines += [line for text in texts for line in ("", f"  {text}")]
+        for first, second in ((name, station.question), (idea, station.footer)):
+            lines += ["", "  :::{div}", f"  {first}", "", f"  {second}", "  :::"]
         lines.append("")
     told = [f"**{name}:** {what}" for name, what in course_map.ways().items()]
     return "\n".join([*lines, *(line for one in told for line in (one, "")), "::::"]) + "\n"
