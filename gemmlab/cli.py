@@ -66,7 +66,10 @@ def _parser() -> argparse.ArgumentParser:
     add = verbs.add_parser("league", help="judge work logs anew, and rank their entries")
     add.add_argument("logs", metavar="LOG", nargs="+", type=Path, help="a file worklog-SHAPE.json")
     add.add_argument("--csv", type=Path, metavar="FILE", help="write the table, too")
-    add.add_argument("--seed", default="gemmlab", metavar="TEXT", help="decides what is drawn")
+    add.add_argument(
+        "--seed", default="", metavar="TEXT",
+        help="decides what is drawn: a text that only you know (default: a new one, told)",
+    )  # fmt: skip
     add.set_defaults(do=_league)
     _add_record(verbs)
     add = verbs.add_parser("check", help="validate files of recorded measurements")
@@ -354,7 +357,10 @@ def _class(arguments: argparse.Namespace) -> int:
 def _league(arguments: argparse.Namespace) -> int:
     from gemmlab import worklog
 
-    found = worklog.league(arguments.logs, arguments.seed)
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    found = worklog.league(arguments.logs, arguments.seed, tell)
     print(found)
     if arguments.csv:
         found.write(arguments.csv)

@@ -264,9 +264,9 @@ class Map:
         ]
         told = ", ".join(f'<a href="{path.name}">{escape(name)}</a>' for path, name in links)
         return (
-            f"<li>{drawing(row, mine.share)}<p>{told}</p><p><em>"
-            f"{escape(station.idea)}</em></p><p>{mine}</p><p>{station.minutes} minutes. "
-            f"{station.told}</p></li>"
+            f"<li>{drawing(row, mine.share)}<div><p>{told}</p><p>{mine}</p></div><div><p><em>"
+            f"{escape(station.idea)}</em></p><p>{station.minutes} minutes. {station.told}</p></div>"
+            "</li>"
         )
 
 

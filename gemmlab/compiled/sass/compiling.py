@@ -242,8 +242,9 @@ def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:
     if place is None or not place[1]:
         return None
     file, number = place
-    here = Path(file) == Path(function.__code__.co_filename)
-    text = linecache.getline(file, number).strip()
+    own = function.__code__.co_filename  # of what has no file Numba makes one in this folder
+    here = Path(file) == Path(own).absolute()
+    text = linecache.getline(own if here else file, number).strip()
     return Line(number - function.__code__.co_firstlineno + 1 if here else 0, text)
 
 

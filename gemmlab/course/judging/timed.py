@@ -55,10 +55,14 @@ class Yardstick:
 
 @dataclass(frozen=True)
 class Time:
-    """A predicted time [s], and what the kernel waits for in words."""
+    """A predicted time [s], what the kernel waits for in words, and its dearest lines.
+
+    lines : text of a line, and its share of all issue slots; empty where nobody asked
+    """
 
     seconds: float
     waits: str
+    lines: tuple[tuple[str, float], ...] = ()
 
 
 def judge(
