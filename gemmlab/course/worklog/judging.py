@@ -125,7 +125,7 @@ def judge(rung: Kernel, shape: Shape) -> Judged:
         return Judged("passed", times.facts, depth=depth) if passed else _told(times)
     by_gpu = dict(zip(GPUS, times, strict=True))
     for name, time in by_gpu.items():
-        least = shape.bound(device(name))["FMAs"]
+        least = shape.bound(device(name))["the FMAs"]
         if time.seconds < least:
             fact = (
                 f"{timed.ms(time.seconds)} predicted, where the FMAs alone take {timed.ms(least)}"

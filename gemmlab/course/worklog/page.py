@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
@@ -35,6 +36,9 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
        color: #222; background: #fff }
 pre { background: #f6f6f6; padding: .75rem; overflow-x: auto; font-size: 14px; line-height: 1.35 }
 h1, h2 { line-height: 1.2 } h2 { margin-top: 2.5rem } dt { font-weight: 600 }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem } dd { margin: 0 }
+pre ins { color: #0b6121; text-decoration: none } pre del { color: #a31515; text-decoration: none }
+@media (max-width: 600px) { dl { display: block } dd { margin-bottom: .4rem } }
 table { border-collapse: collapse } td { padding: .2rem 1rem .2rem 0 }
 """
 
@@ -120,7 +124,10 @@ def ladder(shape: Shape, entries: Sequence[Entry]) -> str:
         seen = "; ".join(f"{duration(s)}, {escape(title)}" for title, s in row.measured.items())
         speed = f"{flops / first / 1e12:.1f}" if first else ""
         numbers = "".join(f"<td {right}>{text}</td>" for text in (speed, *times, seen))
-        lines.append(f"<tr><td {left}>{escape(row.name)}</td><td {left}>{bar}</td>{numbers}</tr>")
+        name = (
+            f'<td {left}><div style="white-space:normal;width:11rem">{escape(row.name)}</div></td>'
+        )
+        lines.append(f"<tr>{name}<td {left}>{bar}</td>{numbers}</tr>")
     whole = f"{peak / 1e12:.1f} TFLOP/s, the FMA peak of an H200"
     under = "" if shape.batch == 1 else (
         " Times beside yours are those of one product with as many tiles."
@@ -147,7 +154,7 @@ def bound(shape: Shape) -> str:
     """What no FP32 kernel beats on this shape, in a sentence."""
     gpu = device(GPUS[0])
     times = shape.bound(gpu)
-    parts = " and ".join(f"{duration(s)} for its {what}" for what, s in times.items())
+    parts = " and ".join(f"{duration(s)} for {what}" for what, s in times.items())
     return f"No FP32 kernel takes less than {duration(max(times.values()))} on an H200: {parts}."
 
 
@@ -183,10 +190,10 @@ def _section(number: int, entry: Entry, before: Entry | None, sources: bool = Tr
         *([("Measured", ", ".join(seen))] if seen else []),
         ("Verdict", f"right{entry.judged.far}, without a hazard"),
         *entry.judged.facts,
-        ("Dearest lines", dearest(entry.judged.lines).replace("`", "")),
+        ("Dearest lines", dearest(entry.judged.lines)),
         ("Waits, on an H200", entry.judged.waits.get(GPUS[0], "")),
     ]
-    terms = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b or '–')}</dd>" for a, b in told)
+    terms = "".join(f"<dt>{escape(a)}</dt><dd>{_code(b or '–')}</dd>" for a, b in told)
     if not sources:
         return f"<h4>{number} · {escape(entry.name)}</h4><dl>{terms}</dl>"
     counts = "".join(
@@ -202,8 +209,16 @@ def _section(number: int, entry: Entry, before: Entry | None, sources: bool = Tr
     )
 
 
+def _code(text: str) -> str:
+    """A text as HTML, with what stands between backquotes as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))
+
+
 def _diff(before: Entry, entry: Entry) -> str:
     old, new = before.source.splitlines(), entry.source.splitlines()
-    lines = list(difflib.unified_diff(old, new, lineterm="", n=1))[3:]
-    shown = "\n".join("  ..." if line.startswith("@@") else line for line in lines)
-    return f"<pre>{escape(shown)}</pre>"
+    marks = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
+    shown = [
+        "  ..." if line.startswith("@@") else marks.get(line[:1], "{}").format(escape(line))
+        for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[3:]
+    ]
+    return f"<pre>{chr(10).join(shown).lstrip()}</pre>"

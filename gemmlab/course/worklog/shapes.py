@@ -43,8 +43,8 @@ class Shape:
     def bound(self, gpu: Device) -> dict[str, float]:
         """The times [s] that no FP32 kernel beats: of its FMAs, and of moving A, B and C once."""
         return {
-            "FMAs": self.problem.flops / gpu.peak_of("float32"),
-            "A, B and C": self.bytes / gpu.dram_bandwidth,
+            "the FMAs": self.problem.flops / gpu.peak_of("float32"),
+            "moving A, B and C": self.bytes / gpu.dram_bandwidth,
         }
 
     @property
