@@ -199,6 +199,7 @@ html_css_files = ["gemmlab.css", "print.css", course_map.STYLE.name]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_js_files = [("film.js", {"defer": "defer"}), ("names.js", {"defer": "defer"})]
 if os.environ.get("GEMMLAB_LIVE"):  # explorers come alive in the page: see `_static/live`
+    html_js_files.append(("live/progress.js", {"type": "module"}))
     html_js_files.append(("live/live.js", {"type": "module"}))
 html_search_scorer = str(BOOK / "scorer.js")  # chapters before decisions
 html_theme_options = {

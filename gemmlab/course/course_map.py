@@ -15,7 +15,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from gemmlab.course import chapters, exercise_modules, guesses_of, progress
+from gemmlab.course import chapters, exercise_modules, progress
 from gemmlab.course.teaching.chapter import folder
 
 STYLE = Path(__file__).with_suffix(".css")
@@ -164,19 +164,15 @@ def drawing(row: int, share: float = 0.0) -> str:
         for a, b, colour in lines(row)
     )
     dot = '<circle class="dot" cx="10" cy="10" r="2.6"/>' if station in way(DAY) else ""
-    ring = (
-        f'<circle class="share" cx="10" cy="10" r="7" pathLength="100" '
-        f'stroke-dasharray="{100 * share:.0f} 100"/>'
-        if share
-        else ""
-    )
+    number, tasks = station.number, tasks_of(station.number)
     full = " full" if share >= 1 else ""
     return (
         f'<svg class="lines" viewBox="0 0 {len(TRACKS)} 100" preserveAspectRatio="none" '
         f'aria-hidden="true">{paths}</svg>'
         f'<svg class="stop {TRACKS[station.track]}{full}" style="--track: {station.track}" '
-        f'viewBox="0 0 20 20" aria-hidden="true"><circle class="ring" cx="10" cy="10" r="7"/>'
-        f"{ring}{dot}</svg>"
+        f'viewBox="0 0 20 20" data-chapter="{number}" data-tasks="{tasks}" aria-hidden="true">'
+        f'<circle class="ring" cx="10" cy="10" r="7"/><circle class="share" cx="10" cy="10" r="7" '
+        f'pathLength="100" stroke-dasharray="{100 * share:.0f} 100"/>{dot}</svg>'
     )
 
 
@@ -185,9 +181,14 @@ def drawing(row: int, share: float = 0.0) -> str:
 
 def asked(number: str) -> int:
     """How many guesses a chapter asks for."""
-    text = Path(guesses_of(number).__file__).read_text("utf-8")
+    text = (Path(__file__).parent / chapters()[number] / "guesses.py").read_text("utf-8")
     made = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
     return sum(not node.name.startswith("_") for node in made)
+
+
+def tasks_of(number: str) -> int:
+    """How many exercises and guesses a chapter has."""
+    return asked(number) + sum(name[:2] == number for name in exercise_modules())
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class Done:
         begun = any(some for some, _ in counts.values())
         one = {"exercises": "exercise", "guesses": "guess"}
         return ", ".join(
-            f"{some} of {every} {name}" if begun else f"{every} {one[name] if every == 1 else name}"
+            f"{f'{some} of ' if begun else ''}{every} {one[name] if every == 1 else name}"
             for name, (some, every) in counts.items()
             if every
         )

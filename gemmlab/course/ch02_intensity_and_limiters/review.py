@@ -21,7 +21,7 @@ def fused(draw: Random) -> Question:
     p = Gemm(m, m, m // part, dtype="float16")
     c = p.array_bytes[2]
     return Question(
-        f"C = AB, {p} in float16, and then a launch of its own sets negative elements of C to 0. "
+        f"C = AB, {p}, and then a launch of its own sets negative elements of C to 0. "
         "Each launch moves what it reads and writes once. How many times as many bytes do the two "
         "move as one launch that does both?",
         Answer(
