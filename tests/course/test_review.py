@@ -10,6 +10,7 @@ from gemmlab.course import chapters, exercises, progress, review
 from gemmlab.course.guesses import guess
 from gemmlab.course.progress import Event
 from gemmlab.course.teaching import chapter as notebook_of
+from tests.course.review_answers import FOUND, numbers
 
 WITH_DECKS = [f"{number:02}" for number in range(1, 14)]
 MAKERS = {key: make for chapter in chapters() for key, make in review.deck(chapter).items()}
@@ -63,6 +64,8 @@ def test_the_right_answer_passes_and_three_wrong_ideas_fail(key):
         one = review.Review(key[:2], 1, [key], 0)
         one.asked = {key: question}
         number = question.answer.number
+        again = FOUND[key](question.text, *numbers(question.text))
+        assert number == pytest.approx(again, rel=question.answer.within / 2 or 1e-9), question
         assert "right" in one.answer(number), question
         digits = float(f"{number:.4g}")
         assert "right" in one.answer(digits if question.answer.within else number)

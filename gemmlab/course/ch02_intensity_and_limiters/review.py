@@ -21,8 +21,8 @@ def fused(draw: Random) -> Question:
     p = Gemm(m, m, m // part, dtype="float16")
     c = p.array_bytes[2]
     return Question(
-        f"C = AB, {p}, and then a launch of its own sets negative elements of C to 0. "
-        "Each launch moves what it reads and writes once. How many times as many bytes do the two "
+        f"C = AB, {p.m}×{p.n}×{p.k} in float16, and then a launch of its own sets negative "
+        "elements of C to 0. Each launch moves what it reads and writes once. How many times as many bytes do the two "
         "move as one launch that does both?",
         Answer(
             (p.bytes + 2 * c) / p.bytes,
@@ -76,8 +76,8 @@ def busy_dram(draw: Random) -> Question:
     took = float(f"{max(times) * draw.choice((1.3, 1.9, 2.6, 4)) * 1e6:.3g}")
     dram, math_ = (100 * t * 1e6 / took for t in times)
     return Question(
-        f"{p} in float32 takes {took} µs on a GPU with {gpu.peak_of('float32') / 1e12:.1f} TFLOP/s "
-        f"and {gpu.dram_bandwidth / 1e12:.1f} TB/s. During what percentage of that time does DRAM "
+        f"{n}×{p.n}×{n} in float32 takes {took:g} µs on a GPU with "
+        f"{gpu.peak_of('float32') / 1e12:.1f} TFLOP/s and {gpu.dram_bandwidth / 1e12:.1f} TB/s. During what percentage of that time does DRAM "
         "have to work?",
         Answer(
             dram,

@@ -15,7 +15,7 @@ SMS = 132
 @mixes("05", read="10.3 5.3")
 def steps_of_split(draw: Random) -> Question:
     """Steps of the busiest SM with k in parts."""
-    tiles, steps, parts = draw.randint(20, 120), 16 * draw.randint(4, 20), draw.choice((2, 3, 4, 6))
+    tiles, steps, parts = draw.randint(20, 120), 16 * draw.randint(4, 20), draw.choice((2, 4, 8))
     placed = schedule.schedule(schedule.split_k(tiles, steps, parts), SMS)
     found = schedule.ends(placed)
     return Question(

@@ -41,13 +41,13 @@ def scale_of_loss(draw: Random) -> Question:
     """The scale of a loss that makes a gradient normal."""
     form, least = FORMATS["float16"], draw.randint(20, 40)
     return Question(
-        f"The smallest gradients that you want to keep are 2^−{least}. float16 has normal numbers "
-        f"from 2^{form.emin} on and no number but 0 below 2^{form.emin - form.fraction_bits}. By "
-        "which power of two must the loss be scaled at least, so that they are normal? Give the "
-        "exponent.",
+        f"The smallest gradients that you want to keep are $2^{{-{least}}}$. float16 has normal "
+        f"numbers from $2^{{{form.emin}}}$ on and no number but 0 below "
+        f"$2^{{{form.emin - form.fraction_bits}}}$. By which power of two must the loss be scaled "
+        "at least, so that they are normal? Give the exponent.",
         Answer(
             least + form.emin,
-            f"2^−{least} times 2^{least + form.emin} is 2^{form.emin}.",
+            f"$2^{{-{least}}} \\cdot 2^{{{least + form.emin}}} = 2^{{{form.emin}}}$.",
             {
                 least + form.emin - form.fraction_bits: "Then they are the last numbers above 0, "
                 "with one bit left.",
