@@ -41,8 +41,8 @@ def moved_by_loops(draw: Random) -> Question:
     moved = p.flops * SECTOR  # two loads for each FMA, which is two operations
     return Question(
         f"Three plain loops multiply {n}×{n}×{p.k} in float32 and load both operands of each "
-        f"product anew. Suppose that each load moves a sector of its own, {SECTOR} bytes. How many times the "
-        "bytes of A and B are moved?",
+        f"product anew. Suppose that each load moves a sector of its own, {SECTOR} bytes. How "
+        "many times the bytes of A and B are moved?",
         Answer(
             moved / (a + b),
             f"Each element is loaded {n} times, and {SECTOR} bytes move for the 4 that are wanted.",

@@ -22,8 +22,8 @@ def fused(draw: Random) -> Question:
     c = p.array_bytes[2]
     return Question(
         f"C = AB, {p.m}×{p.n}×{p.k} in float16, and then a launch of its own sets negative "
-        "elements of C to 0. Each launch moves what it reads and writes once. How many times as many bytes do the two "
-        "move as one launch that does both?",
+        "elements of C to 0. Each launch moves what it reads and writes once. "
+        "How many times as many bytes do the two move as one launch that does both?",
         Answer(
             (p.bytes + 2 * c) / p.bytes,
             f"The product moves {p.bytes / 1e6:.3g} MB. The second launch reads and writes C, "
@@ -77,8 +77,9 @@ def busy_dram(draw: Random) -> Question:
     dram, math_ = (100 * t * 1e6 / took for t in times)
     return Question(
         f"{n}×{p.n}×{n} in float32 takes {took:g} µs on a GPU with "
-        f"{gpu.peak_of('float32') / 1e12:.1f} TFLOP/s and {gpu.dram_bandwidth / 1e12:.1f} TB/s. During what percentage of that time does DRAM "
-        "have to work?",
+        f"{gpu.peak_of('float32') / 1e12:.1f} TFLOP/s and "
+        f"{gpu.dram_bandwidth / 1e12:.1f} TB/s. During what percentage of that time "
+        "does DRAM have to work?",
         Answer(
             dram,
             f"{p.bytes / 1e6:.3g} MB need {1e6 * times[0]:.3g} µs. Arithmetic needs "
