@@ -223,14 +223,16 @@ def spoken(read: str) -> str:
 _DEALT: dict[str, Review] = {}  # of this process
 
 
-def review(chapter: str, number: int = 1) -> Review:
+def review(chapter: str = "", number: int = 1) -> Review:
     """Three questions after a chapter, each of which mixes it, or an earlier one, with others.
 
+    chapter : its number; without one it is the chapter that you worked on last
     number : 1 for the first three, 2 for the next. The same number gives the same questions, for as
         long as you like; which they are follows from what you missed until it was dealt
     Raises ValueError for an unknown chapter, and for one that has nothing to ask yet.
     """
     whole_number("number", number)
+    chapter = chapter or _worked_on_last()
     if chapter not in chapters() or not until(chapter):
         known = ", ".join(c for c in chapters() if until(c))
         raise ValueError(f"no review of chapter {chapter!r}; use one of {known}")
@@ -239,6 +241,13 @@ def review(chapter: str, number: int = 1) -> Review:
         kept = progress.events()
         _DEALT[name] = _as_dealt(chapter, number, kept) or _deal(chapter, number, kept)
     return _DEALT[name]
+
+
+def _worked_on_last() -> str:
+    """The chapter of the last event that has questions, or the first that has."""
+    having = [chapter for chapter in chapters() if until(chapter)]
+    worked = [event.chapter for event in progress.events() if event.chapter in having]
+    return worked[-1] if worked else having[0]
 
 
 def _as_dealt(chapter: str, number: int, kept: Sequence[Event]) -> Review | None:

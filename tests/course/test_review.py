@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmlab.course import chapters, exercises, progress, review
+from gemmlab.course import chapters, course_map, exercises, progress, review
 from gemmlab.course.guesses import guess
 from gemmlab.course.progress import Event
 from gemmlab.course.teaching import chapter as notebook_of
@@ -100,6 +100,13 @@ def test_nothing_is_told_before_an_answer():
     assert "Read again: chapter" in first
 
 
+def test_without_a_chapter_it_is_of_the_one_that_was_worked_on_last():
+    assert exercises.review().chapter == "01"
+    progress.keep("guess", "05.fit", True)
+    progress.keep("guess", "00.sectors", True)  # whose chapter has no questions
+    assert exercises.review().chapter == "05"
+
+
 def test_what_is_no_answer_is_told_in_words():
     deck = exercises.review("06")
     assert "`'many'` is no number" in deck.answer("many", ..., ...)
@@ -187,7 +194,23 @@ def test_a_deck_goes_by_the_weights():
     assert counts[True] > 3 * counts[False] > 0
 
 
-# --------------------------------------------------------------------------------------- the file
+# ------------------------------------------------------------------------------ the map, the file
+
+
+def test_the_map_is_coloured_by_what_was_done():
+    for kind, key, right in (("exercise", "04.1", True), ("exercise", "04.2", False)):
+        progress.keep(kind, key, right)
+    progress.keep("guess", "00.sectors", False)
+    shown = course_map.course_map()
+    page = shown._repr_html_()
+    rows = page.split("<li>")[1:]
+    assert "1 of 5 exercises, 0 of 8 guesses" in rows[4]
+    assert 'stroke-dasharray="8 100"' in rows[4]  # 1 of 13
+    assert "1 of 1 guess<" in rows[0]
+    assert 'class="stop kernels full"' in rows[0]
+    assert page.count(" full") == 1
+    assert [row.count("<a href=") for row in rows] == [1] * 12 + [2] + [1] * 2
+    assert "One day: chapters 0, 1, 3, 4 and 6" in repr(shown)
 
 
 def test_guesses_and_exercises_are_kept(learner):

@@ -128,7 +128,14 @@ class Log:
         before = self.entries[number - 2].judged.seconds if number > 1 else {}
         if GPUS[0] in before and GPUS[0] in found.seconds:
             times = before[GPUS[0]] / found.seconds[GPUS[0]]
-            lines.append(f"That is {times:.2f} times the speed of entry {number - 1}.")
+            best, fastest = min(
+                (entry.judged.seconds[GPUS[0]], place)
+                for place, entry in enumerate(self.entries[: number - 1], 1)
+                if GPUS[0] in entry.judged.seconds
+            )
+            beside = f", and {best / found.seconds[GPUS[0]]:.2f} times that of entry {fastest}"
+            beside = f"{beside}, your fastest before it" if fastest != number - 1 else ""
+            lines.append(f"That is {times:.2f} times the speed of entry {number - 1}{beside}.")
         lines += [f"The dearest lines: {page.dearest(found.lines)}."] if found.lines else []
         lines += [found.waits[GPUS[0]]] if GPUS[0] in found.waits else []
         lines += [f"{label}: {text}." for label, text in found.facts]

@@ -91,6 +91,14 @@ def test_entries_are_kept_and_wrong_ones_are_told(log, tmp_path):
     assert "1 · naive" in log._repr_html_()
 
 
+def test_an_entry_is_set_beside_the_one_before_and_the_fastest(log):
+    for seconds in (4.0, 1.0, 3.0, 2.0):
+        found = judging.Judged("passed", seconds={"h200": seconds})
+        told = log._keep(Entry("mine", "def mine(): ...", ONE, found), len(log.entries) + 1)
+    assert "1.50 times the speed of entry 3, and 0.50 times that of entry 2, your fastest" in told
+    assert "4.00 times the speed of entry 1." in log._told(2)
+
+
 def test_right_means_as_far_as_it_was_simulated(log):
     entry = Entry("mine", "def mine(): ...", ONE, judging.Judged("passed", depth=1376))
     assert "Entry 1, mine: right as far as k = 1,376.**" in log._keep(entry, 1)
