@@ -115,7 +115,6 @@ def speeds(sms: int, spread: float) -> np.ndarray:
 
 
 SECTORS = LINE // SECTOR  # of a line
-L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
 ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
 LONGEST = 5_000_000  # steps that a sample may take to its end
 
@@ -316,7 +315,7 @@ class Executed:
             first = self.share.resident * self.warps if cold and not later else 0
             levels[first:] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
-        cache = L1(L1_BYTES - taken)
+        cache = L1(facts(self.device.name).l1_bytes - taken)
         made = streams(
             self.visits, self.code, levels, cache,
             *(l2_gain(self) * weight(self.device)

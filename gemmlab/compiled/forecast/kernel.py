@@ -72,11 +72,17 @@ class Forecast:
         """The part that needs longest, a key of `times`."""
         return max(self.times, key=self.times.__getitem__)
 
+    @property
+    def measured(self) -> bool:
+        """Whether the facts of the GPU were measured; else they are from the literature."""
+        return facts(self.device).measured
+
     def __str__(self) -> str:
         slots, done = self.result.slots, self.result
         told = sorted({**done.used, **done.empty}.items(), key=lambda item: -item[1])
         parts = ", ".join(f"{100 * n / slots:.0f}% {name}" for name, n in told[:5])
-        return f"{self.seconds:.4g} s on {self.device}, by {self.bottleneck}; slots: {parts}"
+        told = f"{self.seconds:.4g} s on {self.device}, by {self.bottleneck}; slots: {parts}"
+        return told if self.measured else f"{told}; {LITERATURE}"
 
 
 def predict_time(
@@ -99,7 +105,9 @@ def predict_time(
     function : a kernel as one writes it, with or without `cuda.jit`
     grid, block, arguments : as it is launched, `function[grid, block](*arguments)`; of arrays the
         values matter where branches or addresses depend on them
-    device : a GPU whose SM is known: "h200", "h100_sxm", or one of these with other numbers
+    device : a GPU whose SM is known: "h200" and "h100_sxm", whose facts are measured, those of
+        which the literature tells (`gemmlab.compiled.sm.facts.known`), or one of these with other
+        numbers
     shared_bytes : dynamic shared memory of a block [B]
     effects : what may keep a warp from issuing; without one of them one sees what that costs
     max_registers : of a thread; None for as many as the compiler likes
@@ -278,6 +286,7 @@ WAITS = {
 }
 PARTS = {"dram": "device memory", "l2": "the L2 cache", "blocks": "blocks to be handed out"}
 MOST = 3  # uses that are named
+LITERATURE = "facts of this GPU are from the literature, not measured"
 
 
 def uses(result: Result) -> dict[str, float]:
@@ -301,7 +310,15 @@ def waits(result: Result) -> dict[str, float]:
 
 
 def sentence(forecast: Forecast) -> str:
-    """Say what a launch waits for most, and what its issue slots are used for."""
+    """Say what a launch waits for most, and what its issue slots are used for.
+
+    Where the GPU's facts are from the literature it says so, too.
+    """
+    told = _most(forecast)
+    return told if forecast.measured else f"{told} {LITERATURE[0].upper()}{LITERATURE[1:]}."
+
+
+def _most(forecast: Forecast) -> str:
     if forecast.bottleneck != "sm":
         alone = forecast.times["sm"] / forecast.times[forecast.bottleneck]
         part = PARTS[forecast.bottleneck]

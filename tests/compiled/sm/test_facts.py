@@ -16,7 +16,7 @@ DEVICE, SM = text_of("h200").split("[sm]\n")
 
 def test_each_fact_has_a_source():
     assert set(facts("h200").sources) == set(UNITS)
-    with pytest.raises(ValueError, match="no facts of the SM of 'h300'; there are those of h100"):
+    with pytest.raises(ValueError, match="no facts of the SM of 'h300'; there are those of a100"):
         facts("h300")
 
 

@@ -17,17 +17,26 @@ BORROWED = np.uint64(2**32)  # less a word: its negative, and a carry where noth
 
 
 def mov(o: Operands) -> Step:
-    """D = a."""
-    write, a = o.to(0), o.word(1)
-    return lambda mask: write(a(), mask)
+    """D = a; 64, 128: so many bits, of registers or words that follow each other."""
+    words = next((n for flag, n in (("64", 2), ("128", 4)) if flag in o.instruction.modifiers), 1)
+    if words == 1:
+        write, a = o.to(0), o.word(1)
+        return lambda mask: write(a(), mask)
+    if words == 2:
+        pair, both = o.to_pair(0), o.double_word(1)
+        return lambda mask: pair(np.asarray(both()), mask)
+    parts = [(o.to(0, part=i), o.word(1, i)) for i in range(words)]
+
+    def run(mask: Mask) -> None:
+        for put, read in parts:
+            put(read(), mask)
+
+    return run
 
 
 def ldc(o: Operands) -> Step:
-    """D = a word, or 64 bits, of a constant bank."""
-    if "64" in o.instruction.modifiers:
-        write, pair = o.to_pair(0), o.double_word(1)
-        return lambda mask: write(np.asarray(pair()), mask)
-    if o.instruction.modifiers:
+    """D = a word of a constant bank, or 64 or 128 bits."""
+    if set(o.instruction.modifiers) - {"64", "128"}:
         raise NotImplementedError(str(o.instruction))
     return mov(o)
 
@@ -78,7 +87,9 @@ def _signs(word: Any) -> Any:
 
 
 def add3(o: Operands) -> Step:
-    """D = a + b + c, with carries out into predicates and, with X, carries in."""
+    """D = a + b + c, with carries out into predicates and, with X, carries in; 64: of pairs."""
+    if "64" in o.instruction.modifiers:
+        return add(o)
     write = o.to(0)
     outs = []
     first = 1
@@ -106,6 +117,17 @@ def add3(o: Operands) -> Step:
             out(over > place, mask)
 
     return run
+
+
+def add(o: Operands) -> Step:
+    """D = the sum of pairs of words, without a carry."""
+    first = 1
+    while o.is_predicate(first):
+        if not o.all[first].always:
+            raise NotImplementedError(f"{o.instruction}: a carry out of 64 bits")
+        first += 1
+    write, parts = o.to_pair(0), [o.double_word(i) for i in range(first, len(o))]
+    return lambda mask: write(np.asarray(sum(part() for part in parts), np.uint64), mask)
 
 
 def _addend(o: Operands, index: int) -> Callable[[], Any]:
@@ -168,6 +190,19 @@ def viaddmnmx(o: Operands) -> Step:
     """D = the lesser of a + b and c where the predicate holds, else the greater."""
     a, b = o.word(1), o.word(2)
     return _lesser(o, lambda: a() + b(), 3)
+
+
+def imnmx(o: Operands) -> Step:
+    """D = the lesser of a and b where the predicate holds, else the greater; S64: of pairs."""
+    if "S64" not in o.instruction.modifiers:
+        return vimnmx(o)
+    write, a, b, least = o.to_pair(2), o.double_word(3), o.double_word(4), o.predicate(5)
+
+    def run(mask: Mask) -> None:
+        x, y = (np.asarray(part()).view(np.int64) for part in (a, b))
+        write(np.where(least(), np.minimum(x, y), np.maximum(x, y)), mask)
+
+    return run
 
 
 def _lesser(o: Operands, first: Read, second: int) -> Step:
@@ -391,6 +426,9 @@ def isetp(o: Operands) -> Step:
     kind = np.uint32 if "U32" in flags else np.int32
     compare, joined = flags[0], next(f for f in flags if f in JOINED)
     a, b = o.word(2), o.word(3)
+    if {"S64", "U64"} & set(flags):
+        kind = np.uint64 if "U64" in flags else np.int64
+        a, b = o.double_word(2), o.double_word(3)
     below = o.predicate(5) if "EX" in flags else None
     act = operator.ne if compare == "NE" else COMPARED[compare]
 
@@ -424,8 +462,12 @@ def plop3(o: Operands) -> Step:
 
 
 def sel(o: Operands) -> Step:
-    """D = a where the predicate holds, else b."""
-    write, a, b, p = o.to(0), o.word(1), o.word(2), o.predicate(3)
+    """D = a where the predicate holds, else b; 64: pairs of words."""
+    p = o.predicate(3)
+    if "64" in o.instruction.modifiers:
+        write, a, b = o.to_pair(0), o.double_word(1), o.double_word(2)
+    else:
+        write, a, b = o.to(0), o.word(1), o.word(2)
     return lambda mask: write(np.where(p(), a(), b()), mask)
 
 

@@ -7,7 +7,7 @@ each warp executed and what its accesses cost, and `counters` counts these costs
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,7 @@ def special_registers(
 MEANINGS = {
     "MOV": integers.mov, "LDC": integers.ldc, "CS2R": integers.cs2r, "SEL": integers.sel,
     "IMAD": integers.imad, "IADD3": integers.add3, "VIADD": integers.add3, "LEA": integers.lea,
+    "IADD": integers.add3, "IMNMX": integers.imnmx, "LDCU": integers.ldc,
     "IABS": integers.iabs, "IDP": integers.idp, "VIMNMX": integers.vimnmx,
     "VIADDMNMX": integers.viaddmnmx, "SHF": integers.shf, "LOP3": integers.lop3,
     "PRMT": integers.prmt, "POPC": integers.popc, "FLO": integers.flo, "BREV": integers.brev,
@@ -65,7 +66,7 @@ MEANINGS = {
 }  # fmt: skip
 UNIFORM = (
     "MOV", "LDC", "IMAD", "IADD3", "LEA", "SHF", "LOP3", "PRMT", "POPC", "FLO", "BREV", "SGXT",
-    "BMSK", "ISETP", "PLOP3", "SEL",
+    "BMSK", "ISETP", "PLOP3", "SEL", "VIMNMX",
 )  # fmt: skip
 MEANINGS |= {f"U{name}": MEANINGS[name] for name in UNIFORM}
 ACCESSES = {
@@ -80,7 +81,7 @@ ACCESSES = {
 }
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
-    *("NOP", "NANOSLEEP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
+    *("NOP", "NANOSLEEP", "ENDCOLLECTIVE", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
     *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
 }
 
@@ -274,10 +275,28 @@ def _counted(cost: Cost) -> dict[str, int]:
     return {}
 
 
-PARAMETERS = {"sm_90": 0x210}  # of constant bank 0: where a kernel's parameters begin [B]
-# Of constant bank 0: where generic addresses of local memory begin, the end of a thread's local
-# memory, and the dynamic shared memory [B].
-LOCAL_WINDOW, STACK, DYNAMIC = 0x20, 0x28, 0x2C
+class Bank(NamedTuple):
+    """Constant bank 0 has at these places [B] what a launch says to a kernel.
+
+    block, grid : their sizes
+    stack : the end of a thread's local memory
+    local_window : where generic addresses of local memory begin, None for not known
+    dynamic : the dynamic shared memory, None for not known
+    """
+
+    parameters: int
+    block: int = 0
+    grid: int = 0xC
+    stack: int = 0x28
+    local_window: int | None = 0x20
+    dynamic: int | None = 0x2C
+
+
+BANKS = {  # by architecture
+    **dict.fromkeys(("sm_75", "sm_80", "sm_86", "sm_89"), Bank(0x160)),
+    "sm_90": Bank(0x210),
+    "sm_120": Bank(0x380, 0x360, 0x370, stack=0x37C, local_window=None, dynamic=None),
+}
 
 
 def dim(size: int | Sequence[int]) -> Dim:
@@ -308,17 +327,31 @@ def launch(
     memory = Memory(places, SHARED_START + listing.shared_bytes + shared_bytes, local)
     data = memory.add(np.frombuffer(bytearray(listing.data or bytes(16)), np.uint8))
     values = [v for argument in arguments for v in _flat(argument, memory)]
-    start = PARAMETERS[listing.architecture]
-    head = bytearray(start)
-    struct.pack_into("<6I", head, 0, *block, *grid)
-    struct.pack_into("<Q", head, LOCAL_WINDOW, LOCAL << SEGMENT)
-    struct.pack_into("<I", head, STACK, local)
-    struct.pack_into("<I", head, DYNAMIC, shared_bytes)
+    head = _head(listing.architecture, block, grid, local, shared_bytes)
     banks = {bank: bytearray(text) for bank, text in listing.constants.items()}
     for offset, place in listing.pointers:
         struct.pack_into("<Q", banks[4], offset, data + place)
     constants = {0: bytes(head + _packed(values)), **{b: bytes(t) for b, t in banks.items()}}
     return Machine(listing, grid, block, chosen, constants, memory, places)
+
+
+def _head(architecture: str, block: Dim, grid: Dim, local: int, shared_bytes: int) -> bytearray:
+    """Return what constant bank 0 has before the parameters."""
+    if architecture not in BANKS:
+        raise NotImplementedError(
+            f"where a kernel of {architecture} finds its arguments is not known here; it is for "
+            f"{', '.join(BANKS)}"
+        )
+    bank = BANKS[architecture]
+    head = bytearray(bank.parameters)
+    if bank.local_window is not None:
+        struct.pack_into("<Q", head, bank.local_window, LOCAL << SEGMENT)
+    if bank.dynamic is not None:
+        struct.pack_into("<I", head, bank.dynamic, shared_bytes)
+    struct.pack_into("<I", head, bank.stack, local)
+    struct.pack_into("<3I", head, bank.block, *block)
+    struct.pack_into("<3I", head, bank.grid, *grid)
+    return head
 
 
 def _all(grid: Dim) -> list[Dim]:

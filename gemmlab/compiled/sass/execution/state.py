@@ -60,10 +60,13 @@ class Operands:
     def __len__(self) -> int:
         return len(self.all)
 
-    def word(self, index: int) -> Read:
-        """Return what reads an operand as uint32, with its sign and its inversion."""
+    def word(self, index: int, part: int = 0) -> Read:
+        """Return what reads an operand as uint32, with its sign and its inversion.
+
+        part : how many words further on
+        """
         operand = self.all[index]
-        read = self._word(operand, 0)
+        read = self._word(operand, part)
         if isinstance(operand, (Register, Constant)):
             if operand.inverted:
                 return lambda: ~read()
