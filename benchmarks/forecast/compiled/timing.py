@@ -19,7 +19,6 @@ from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.timing import repetitions
 
 HIDDEN = 2  # pointers that Triton's launchers pass behind the arguments
-DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
 def timed(case: Case, size: int | None = None) -> dict[str, Any]:
@@ -56,11 +55,10 @@ def _launcher(case: Case, built: Built, grid: Sequence[int], on_gpu: Sequence[An
     """Return what launches the kernel on Numba's context and default stream, by the driver."""
     from cuda.bindings import driver
 
+    most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     module = _done(driver.cuModuleLoadData(built.cubin))
     function = _done(driver.cuModuleGetFunction(module, case.name.encode()))
-    _done(driver.cuFuncSetAttribute(
-        function, driver.CUfunction_attribute(DYNAMIC_SHARED), built.shared_bytes
-    ))  # fmt: skip
+    _done(driver.cuFuncSetAttribute(function, most, built.shared_bytes))
     block = dim(case.block) if case.block else _block(built)
     held = [_bytes(a) for a in on_gpu] + HIDDEN * [bytes(8)] * (case.made is not None)
     buffers = [ctypes.create_string_buffer(b, len(b)) for b in held]
@@ -82,9 +80,8 @@ def _block(built: Built) -> tuple[int, ...]:
 
 
 def _bytes(argument: Any) -> bytes:
-    if hasattr(argument, "device_ctypes_pointer"):
-        return np.uint64(argument.device_ctypes_pointer.value).tobytes()
-    return argument.tobytes()
+    there = getattr(argument, "__cuda_array_interface__", None)
+    return np.uint64(there["data"][0]).tobytes() if there else argument.tobytes()
 
 
 def _done(answer: tuple) -> Any:

@@ -1,6 +1,8 @@
 """Code of nvcc and Triton: read from cubins, executed, forecast; what is unsure is said."""
 
+import ctypes
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.compiling import Frame
 from gemmlab.compiled.sass.execution.machine import launch
 from gemmlab.compiled.sass.listing import Listing, instructions
+from gemmlab.measure.backends import gpu
+from tests.support import fake_gpu
 
 QUICK = "stencil", "embedding", "convolution"  # a struct, Triton's hidden pointers, constants
 OF_WARPGROUPS = "matmul", "attention"  # by wgmma, which has no values here
@@ -63,10 +67,44 @@ def test_what_was_predicted_is_kept_with_its_code_and_source(on):
         assert row["cubin_sha256"] == kept()[row["kernel"]].sha256
 
 
-def test_what_a_launch_passes_is_what_the_kernel_takes():
-    """An array's address, a number's bytes, and for Triton the pointers of its launcher."""
-    sizes = CASES["stencil"].launch(2).arguments[0]
-    assert [len(timing._bytes(x)) for x in (sizes, np.int32(5), np.float32(1))] == [12, 4, 4]
+@pytest.fixture
+def launched(monkeypatch):
+    """The launches of a made-up driver: grid, block and shared memory, and what is passed."""
+    launches = []
+
+    def launch_kernel(function, *sizes_and_stream_and_parameters):
+        *sizes, _, address, _ = sizes_and_stream_and_parameters
+        pointers = (ctypes.c_void_p * 4).from_address(address)
+        passed = [ctypes.string_at(pointers[0], 12), ctypes.string_at(pointers[2], 8)]
+        launches.append((function, tuple(sizes), passed))
+        return (0,)
+
+    for host in fake_gpu.installed(monkeypatch):
+        monkeypatch.setattr(timing, "numba_cuda", lambda host=host: host)
+        driver = sys.modules["cuda.bindings"].driver
+        driver.cuModuleLoadData = lambda cubin: (0, cubin[:4])
+        driver.cuModuleGetFunction = lambda module, name: (0, name)
+        driver.cuFuncSetAttribute = lambda function, name, value: (0,)
+        driver.cuLaunchKernel = launch_kernel
+        yield launches
+
+
+def test_a_launch_passes_addresses_and_bytes_as_the_kernel_takes_them(launched):
+    """A struct by value and an array by its address; nothing is computed, which is noticed."""
+    row = timing.timed(CASES["stencil"], 2)
+    assert not row["right"]
+    assert row["cubin_sha256"] == kept()["stencil"].sha256
+    assert len(launched) == 1 + gpu.WARM_UP + len(row["ns"])
+    function, sizes, (first, third) = launched[0]
+    assert (function, sizes) == (b"stencil", (1, 2, 1, 32, 8, 1, 0))
+    assert np.frombuffer(first, np.int32).tolist() == [32, 16, 6]
+    assert int.from_bytes(third, "little") > 2**20
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_right_on_this_gpu(name):
+    assert timing.timed(CASES[name], CASES[name].small)["right"]
 
 
 # ------------------------------------------------------------------------------------- arguments
