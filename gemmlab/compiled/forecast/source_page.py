@@ -72,7 +72,7 @@ def text_of(line: LineTime) -> str:
 
 STYLE = """
 .gl { --ground: #fff; --ink: #1b1b1b; --faint: #6a6a6a; --rule: #ddd; --issued: #0072b2;
- --global: #d55e00; --shared: #e69f00; --queue: #cc79a7; --before: #56b4e9; --barrier: #009e73;
+ --global: #d55e00; --shared: #e69f00; --queue: #cc79a7; --before: #8c7ae6; --barrier: #009e73;
  --other: #999; color: var(--ink); font: 14px/1.45 system-ui, sans-serif; }
 @media (prefers-color-scheme: dark) { .gl { --ground: #16181c; --ink: #e6e6e6; --faint: #9a9a9a;
  --rule: #333; --issued: #3d9be0; --global: #ff8a3c; --other: #777; } }
@@ -81,7 +81,7 @@ STYLE = """
 .gl .file { color: var(--faint); margin: 1em 0 .2em; overflow-wrap: anywhere; }
 .gl .lines { overflow-x: auto; border-top: 1px solid var(--rule);
  border-bottom: 1px solid var(--rule); }
-.gl .line { display: grid; grid-template-columns: 3em 9em 3.4em max-content; align-items: center;
+.gl .line { display: grid; grid-template-columns: 3em 9em 4.6em max-content; align-items: center;
  min-width: max-content; font: 12.5px/1.5 ui-monospace, monospace; }
 .gl .line b { font-weight: 400; color: var(--faint); text-align: right; padding-right: .8em; }
 .gl .line u { text-decoration: none; text-align: right; padding-right: .9em; }
@@ -90,7 +90,7 @@ STYLE = """
 .gl .bar i { height: 100%; }
 .gl summary { cursor: pointer; list-style: none; }
 .gl summary::-webkit-details-marker { display: none; }
-.gl summary:hover, .gl details[open] > summary { background: color-mix(in srgb, var(--issued) 13%,
+.gl .line:hover, .gl details[open] > .line { background: color-mix(in srgb, var(--issued) 13%,
  transparent); }
 .gl summary code::after { content: " ▸"; color: var(--faint); }
 .gl details[open] > summary code::after { content: " ▾"; }
@@ -99,7 +99,7 @@ STYLE = """
 .gl td, .gl th { padding: 0 .9em 0 0; text-align: left; white-space: pre; font-weight: 400; }
 .gl th { color: var(--faint); } .gl td.n { text-align: right; }
 .gl .gap { color: var(--faint); padding-left: 3em; }
-@media (max-width: 600px) { .gl .line { grid-template-columns: 2.4em 4.2em 3em max-content; }
+@media (max-width: 600px) { .gl .line { grid-template-columns: 2.4em 4em 4.2em max-content; }
  .gl table { margin-left: .5em; } }
 """
 COLOURS = {
@@ -174,14 +174,14 @@ def _row(forecast: Forecast, number: int, text: str, line: LineTime | None, most
 def _instructions(forecast: Forecast, places: Sequence[int]) -> str:
     """Return a table of instructions: how often warps issued them, and their share of the slots."""
     result, listing = forecast.result, forecast.listing
+    slots = slots_of(result) / result.slots
     head = "<tr><th>address<th>issued<th>share<th>control<th>instruction</tr>"
     rows = []
     for i in places:
         one = listing.instructions[i]
-        slots = slots_of(result, i) / result.slots
         rows.append(
             f'<tr><td>{one.address:05x}<td class="n">{int(result.issued[i]):,}'
-            f'<td class="n">{slots:.1%}<td>{escape(str(one.control))}<td>{escape(str(one))}</tr>'
+            f'<td class="n">{slots[i]:.1%}<td>{escape(str(one.control))}<td>{escape(str(one))}</tr>'
         )
     return f"<table>{head}{''.join(rows)}</table>"
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gemmlab.compiled.sass.compiling import Frame
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason, Result
@@ -122,6 +124,7 @@ class LineTime:
         return dict(both.most_common())
 
 
+QUEUED = Kind.SHARED, Kind.GLOBAL, Kind.COPY  # they go through the queue of the LSU
 LIBRARIES = "site-packages", "/include/", "lib/python"  # in paths of files that are nobody's own
 
 
@@ -143,13 +146,13 @@ def lines(result: Result, frames: Iterable[Sequence[Frame]]) -> list[LineTime]:
     used: dict[Frame | None, Counter[str]] = {place: Counter() for place in places}
     empty: dict[Frame | None, Counter[str]] = {place: Counter() for place in places}
     at: dict[Frame | None, list[int]] = {place: [] for place in places}
+    lost = lost_by(result)
     for i, place in enumerate(places):
         at[place].append(i)
         kind = Kind(result.kinds[i])
         used[place][DONE[kind]] += int(result.issued[i])
         for reason in Reason:
-            if reason is not Reason.IDLE:  # it is no instruction's
-                empty[place][cause(reason, kind)] += int(result.lost[reason][i])
+            empty[place][cause(reason, kind)] += lost[reason][i]
     found = [
         LineTime(place, _shares(used[place], result), _shares(empty[place], result),
                  tuple(at[place]))
@@ -158,10 +161,23 @@ def lines(result: Result, frames: Iterable[Sequence[Frame]]) -> list[LineTime]:
     return sorted(found, key=lambda line: -line.share)
 
 
-def slots_of(result: Result, instruction: int) -> int:
-    """Count the slots in which an instruction was issued or was waited for."""
-    empty = int(result.lost[:, instruction].sum() - result.lost[Reason.IDLE, instruction])
-    return int(result.issued[instruction]) + empty
+def lost_by(result: Result) -> np.ndarray:
+    """Return the empty slots by reason and instruction, as `Result.lost`, for a source's lines.
+
+    Without a warp nobody waits. A full queue stops any instruction; it is full of accesses to
+    memory, among which it is divided as they were issued.
+    """
+    lost = result.lost.astype(float)
+    lost[Reason.IDLE] = 0
+    queued = np.where(np.isin(result.kinds, QUEUED), result.issued, 0)
+    if queued.any():
+        lost[Reason.LSU] = lost[Reason.LSU].sum() * queued / queued.sum()
+    return lost
+
+
+def slots_of(result: Result) -> np.ndarray:
+    """Return the slots in which each instruction was issued or was waited for."""
+    return result.issued + lost_by(result).sum(axis=0)
 
 
 def _shares(counts: Counter[str], result: Result) -> dict[str, float]:

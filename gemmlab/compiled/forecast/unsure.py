@@ -48,10 +48,20 @@ def unsure(code: Listing, result: Result, unknown: Collection[int]) -> Unsure | 
     if not unknown:
         return None
     hanging = hanging_on(code, unknown)
-    slots = sum(slots_of(result, i) for i in {*unknown, *hanging})
+    slots = slots_of(result)[sorted({*unknown, *hanging})].sum()
     opcodes = Counter(code.instructions[i].opcode for i in sorted(unknown))
     decides = any(_decides(code.instructions[i], bits) for i, bits in hanging.items())
-    return Unsure(dict(opcodes.most_common()), slots / result.slots, decides)
+    return Unsure(dict(opcodes.most_common()), float(slots / result.slots), decides)
+
+
+LOADS = ("LDG", "LD", "ATOM", "ATOMG", "LDGSTS", "UTMALDG")
+
+
+def depends_on_data(code: Listing) -> bool:
+    """Say whether a branch or an address depends on what is loaded from global memory."""
+    loads = {i for i, x in enumerate(code.instructions) if x.name in LOADS}
+    found = hanging_on(code, loads)
+    return any(_decides(code.instructions[i], bits) for i, bits in found.items())
 
 
 def hanging_on(code: Listing, unknown: Collection[int]) -> dict[int, int]:
