@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gemmlab.compiled.forecast.kernel import DONE, WAITS, sentence, uses, waits
+from gemmlab.compiled.forecast.telling import DONE, WAITS, sentence, uses, waits
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason, Result
 

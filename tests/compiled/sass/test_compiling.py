@@ -115,4 +115,4 @@ def test_a_kernel_of_ones_own_says_what_compiling_it_needs(bare):
 )
 def test_nvdisasm_13_0_names_the_source_of_a_copy_first(written, meant):
     item = {"opcode": "LDGSTS.E", "operands": written}
-    assert compiling._instruction(0, item, bytes(16), "kernel").operands == meant
+    assert compiling.read_instruction(0, item, bytes(16), "kernel").operands == meant

@@ -123,18 +123,22 @@ def redux(o: Operands) -> Step:
 
 
 def match(o: Operands) -> Step:
-    """D = the lanes that have the same a."""
-    if o.instruction.modifiers[0] != "ANY":
-        raise NotImplementedError(str(o.instruction))
-    read = o.double_word(1) if "U64" in o.instruction.modifiers else o.word(1)
-    write = o.to(0)
+    """D = the lanes that have the same a; ALL: all lanes if these have, and p, else none."""
+    first = 1 if o.is_predicate(0) else 0
+    read = o.double_word if "U64" in o.instruction.modifiers else o.word
+    read, write = read(first + 1), o.to(first)
+    holds = o.to_predicate(0) if first else None
 
     def run(mask: Mask) -> None:
         values = by_warp(read(), o.state.lanes)
         same = values[:, :, None] == values[:, None, :]
         same &= taking_part(mask, o.state.lanes)[:, None, :]
-        bits = (same.astype(np.uint64) << LANES.astype(np.uint64)).sum(2)
-        write(bits.astype(np.uint32).ravel(), mask)
+        bits = (same.astype(np.uint64) << LANES.astype(np.uint64)).sum(2).astype(np.uint32)
+        if holds is not None:
+            alike = bits == ballots(taking_part(mask, o.state.lanes)).reshape(-1, WARP)
+            bits = np.where(alike, bits, np.uint32(0))
+            holds(alike.ravel(), mask)
+        write(bits.ravel(), mask)
 
     return run
 
@@ -225,6 +229,28 @@ def ldsm(o: Operands, memory: Memory, watch: Watch) -> Step:
             array, places = memory.place("shared", at[lanes] + np.uint64(4 * word), lanes, 4)
             rows[:, : 8 * count, word] = array[places].reshape(len(warps), -1)
         keep(o, 0, instruction.meaning(rows, arch="sm_90"), warps)
+
+    return run
+
+
+def stsm(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """Rows of 8×8 matrices of 16-bit elements, to which the first lanes of a warp point, = b."""
+    _, order, *number = o.instruction.modifiers
+    count = int(number[0]) if number else 1
+    instruction = getattr(matrix, f"stmatrix_x{count}" + "_trans" * (order == "MT88"))
+    place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
+    address = sum_of(o, o.all[place])
+
+    def run(mask: Mask) -> None:
+        warps, at = whole(o, mask), np.broadcast_to(address(), o.state.lanes)
+        on = np.zeros((o.state.lanes // WARP, WARP), bool)
+        on[warps, : 8 * count] = True
+        watch(cost("shared", "store", at, on.ravel(), ROW))
+        lanes = np.flatnonzero(on)
+        rows = instruction.meaning(fragment(o, place + 1, count, warps), arch="sm_90")
+        for word in range(4):
+            array, places = memory.place("shared", at[lanes] + np.uint64(4 * word), lanes, 4)
+            array[places] = rows[:, : 8 * count, word].ravel()
 
     return run
 

@@ -74,6 +74,10 @@ class Operands:
                 return lambda: np.negative(read())
         return read
 
+    def bits(self, index: int) -> Read:
+        """Return what reads an operand as uint32, whatever its sign."""
+        return self._word(self.all[index], 0)
+
     def magnitude(self, index: int) -> tuple[Read, bool]:
         """Return what reads an operand without its sign, and whether to subtract it."""
         operand = self.all[index]
