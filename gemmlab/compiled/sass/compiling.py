@@ -114,11 +114,13 @@ def read_instruction(address: int, item: dict[str, Any], text: bytes, own: str) 
     own : the kernel's name, which functions name that return to it
 
     Faults of the JSON are mended: CAS lacks a comma, P2R's operand PR is called its guard, and
-    nvdisasm 13.0 has what LDGSTS copies before the place, to which it joins the predicate.
+    nvdisasm 13.0 has what LDGSTS copies before the place, to which it joins the predicate; and for
+    GPUs before sm_90 it joins both.
     """
     operands = re.sub(r"\b(R\d+|RZ)\[", r"\1,[", item.get("operands", ""))
     if item["opcode"].startswith("LDGSTS"):
         operands = SOURCE_FIRST.sub(r"\3,\1,\2", operands).rstrip(",")
+        operands = re.sub(r"^(\[[^]]*\])\[", r"\1,[", operands)
     guard = item.get("predicate", "").removeprefix("@")
     if guard == "PR":
         guard, operands = "", operands.replace(",", ",PR,", 1)
