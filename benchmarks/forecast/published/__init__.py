@@ -1,7 +1,8 @@
 """Times that others published, beside what was predicted of their kernels without their GPUs.
 
-`times.toml` says what was timed, how, and where its source is. That source is compiled elsewhere and
-kept by its authors: here are the predictions alone, as they came first and as later code has them.
+`times.toml` says what was timed, how, and where its source is. That source is its authors', and was
+compiled outside this repository: here are the predictions alone, as they came first and as later
+code has them.
 """
 
 from __future__ import annotations

@@ -76,6 +76,7 @@ class Facts:
     lsu_queue: int = _quantity("instruction")  # before the LSU, of one scheduler
     lsu_wavefront: int = _cycles()  # of one scheduler's way to the LSU, each wavefront
     wavefront_interval: int = _cycles(repr=False)  # of the pipe of shared memory and L1
+    lsu_interval: int = _cycles(repr=False)  # of it, at least, for a warp's addresses
     l1_bytes: int = _quantity("B", repr=False)  # of L1 and shared memory together
     l2_bytes_per_cycle: float = _quantity("B/cycle")  # where all SMs ask, each for other lines
     l2_bytes_at_most: float = _quantity("B/cycle")  # where few ask, or neighbours for the same

@@ -161,6 +161,12 @@ def test_pipes_are_those_of_the_generation():
     assert _slots(product, used(product.opcode, "rtx3090"), facts("rtx3090")) == 3
 
 
+def test_load_store_units_are_those_of_the_generation():
+    units = {name: 32 / facts(name).lsu_interval for name in ("t4", "a100_40gb", "rtx3090")}
+    assert units == {"t4": 16, "a100_40gb": 32, "rtx3090": 16}
+    assert (facts("t4").wavefront_interval, facts("rtx4090").wavefront_interval) == (2, 1)
+
+
 def test_an_sm_holds_what_its_capability_says():
     sizes = {name: resident_blocks(device(name), 64) for name in ("t4", "rtx3090", "rtx4090")}
     assert sizes == {"t4": 16, "rtx3090": 16, "rtx4090": 24}

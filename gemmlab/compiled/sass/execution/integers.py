@@ -215,7 +215,7 @@ def imnmx(o: Operands) -> Step:
 
 
 def _lesser(o: Operands, first: Read, second: int) -> Step:
-    if set(o.instruction.modifiers) - {"U32", "RELU"}:
+    if set(o.instruction.modifiers) - {"U32", "S32", "RELU"}:
         raise NotImplementedError(str(o.instruction))
     relu = "RELU" in o.instruction.modifiers
     kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32

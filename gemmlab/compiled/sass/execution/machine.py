@@ -78,7 +78,7 @@ MEANINGS = {
 }  # fmt: skip
 UNIFORM = (
     "MOV", "LDC", "IMAD", "IADD3", "LEA", "SHF", "LOP3", "PRMT", "POPC", "FLO", "BREV", "SGXT",
-    "BMSK", "ISETP", "PLOP3", "SEL", "VIMNMX",
+    "BMSK", "ISETP", "PLOP3", "SEL", "VIMNMX", "FSETP", "FADD", "FMUL", "FFMA", "FMNMX", "FSEL",
 )  # fmt: skip
 MEANINGS |= {f"U{name}": MEANINGS[name] for name in UNIFORM}
 ACCESSES = {
