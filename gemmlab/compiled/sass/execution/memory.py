@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.compiled.sass.execution.halves import added_pairs
 from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
 from gemmlab.compiled.sass.listing import Address, Register
 from gemmlab.model import transactions
@@ -97,7 +98,7 @@ def _owner(array: np.ndarray) -> np.ndarray:
 
 SPACES = {
     **dict.fromkeys(("LDG", "STG", "ATOMG", "REDG", "RED"), "global"),
-    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "LDGSTS"), "shared"),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "STSM", "LDGSTS"), "shared"),
     **dict.fromkeys(("LDL", "STL"), "local"),
     **dict.fromkeys(("LD", "ST", "ATOM"), "global"),  # generic: arrays are all that is asked for
 }
@@ -362,6 +363,10 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
     kind = np.dtype(next((_FORMATS[f] for f in flags if f in _FORMATS), np.uint32))
     words, access.width = kind.itemsize // 4, kind.itemsize
     name = next(f for f in flags if f in _ATOMIC or f in ("CAS", "POPC"))
+    pairs = next((f for f in flags if f in ("F16x2", "BF16x2")), None)
+    if pairs and name != "ADD":
+        raise NotImplementedError(str(o.instruction))
+    function = added_pairs(pairs == "BF16x2") if pairs else _ATOMIC.get(name)
     compares = name == "CAS" or "CAST" in flags
     returns = o.instruction.name not in ("RED", "REDG")
     target = 1 if o.is_predicate(0) else 0
@@ -384,7 +389,7 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
                 elif name == "POPC":
                     array[place] = old + kind.type(1)
                 else:
-                    array[place] = _ATOMIC[name](old, first[i])
+                    array[place] = function(old, first[i])
         bits = before.view(np.uint32).reshape(-1, words)
         for i, row in enumerate(rows):
             if row is not None:
