@@ -22,8 +22,11 @@ from gemmlab.compiled.sass.listing import Listing, instructions
 from gemmlab.measure.backends import gpu
 from tests.support import fake_gpu
 
-QUICK = "stencil", "embedding", "convolution"  # a struct, Triton's hidden pointers, constants
-OF_WARPGROUPS = "matmul", "attention"  # by wgmma, which has no values here
+QUICK = "stencil", "embedding"  # a struct by value; the pointers that Triton hides
+MEASURED = (
+    *("softmax", "histogram", "scan", "convolution"),
+    *("layer_norm", "dropout", "cross_entropy", "running_sums"),
+)
 
 
 def code_of(name):
@@ -44,9 +47,8 @@ def is_done(name):
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.measuring)
-        for name in CASES
-        if name not in OF_WARPGROUPS
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.measuring) for name in MEASURED),
     ],
 )
 def test_a_kernel_of_another_compiler_is_right(name):
@@ -198,6 +200,7 @@ def test_a_line_is_of_the_file_that_somebody_wrote():
 
 
 @pytest.mark.ptxas
+@pytest.mark.measuring
 def test_lines_have_all_slots_in_which_somebody_waited_or_issued():
     case = CASES["saxpy"]
     made = case.launch(1 << 16)
