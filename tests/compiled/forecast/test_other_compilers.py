@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.forecast.compiled import timing
-from benchmarks.forecast.compiled.__main__ import CASES
+from benchmarks.forecast import pages
+from benchmarks.forecast.compiled import CASES, timing
 from benchmarks.forecast.compiled.cubins import kept
-from benchmarks.forecast.written import stored
+from benchmarks.forecast.written import Written, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import predict_time
 from gemmlab.compiled.forecast.telling import own_frame
@@ -55,7 +55,7 @@ def test_a_kernel_of_another_compiler_is_right(name):
     assert is_done(name)
 
 
-@pytest.mark.parametrize("on", ["h100_sxm"])
+@pytest.mark.parametrize("on", pages.DEVICES)
 def test_what_was_predicted_is_kept_with_its_code_and_source(on):
     rows = {row["kernel"]: row for row in stored(on, "compiled_predicted").rows}
     assert set(rows) == set(CASES) == set(kept())
@@ -67,6 +67,17 @@ def test_what_was_predicted_is_kept_with_its_code_and_source(on):
     for row in timings.rows if timings else ():
         assert row["right"]
         assert row["cubin_sha256"] == kept()[row["kernel"]].sha256
+
+
+def test_a_table_of_made_times_has_the_mean_of_each_compiler():
+    """Each kernel takes twice as long as predicted; one whose code is another is refused."""
+    first = stored("h100_sxm", "compiled_predicted")
+    made = [row | {"right": True, "ns": [2e9 * row["seconds"]]} for row in first.rows]
+    text = pages.of_compilers(first, Written({}, made))
+    assert text.count("| −50.0% |") == len(CASES)
+    assert "50.0% off on average; 10 kernels of nvcc: 50.0%; 10 kernels of Triton: 50.0%" in text
+    with pytest.raises(ValueError, match="saxpy: other code was timed"):
+        pages.of_compilers(first, Written({}, [made[0] | {"cubin_sha256": "0"}, *made[1:]]))
 
 
 @pytest.fixture
