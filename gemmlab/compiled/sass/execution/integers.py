@@ -22,16 +22,6 @@ def mov(o: Operands) -> Step:
     return lambda mask: write(a(), mask)
 
 
-def ldc(o: Operands) -> Step:
-    """D = a word, or 64 bits, of a constant bank."""
-    if "64" in o.instruction.modifiers:
-        write, pair = o.to_pair(0), o.double_word(1)
-        return lambda mask: write(np.asarray(pair()), mask)
-    if o.instruction.modifiers:
-        raise NotImplementedError(str(o.instruction))
-    return mov(o)
-
-
 def imad(o: Operands) -> Step:
     """D = a·b + c; WIDE: in 64 bits; HI: the upper half of that; X: and a carry."""
     flags = o.instruction.modifiers
@@ -223,14 +213,6 @@ def iabs(o: Operands) -> Step:
     """D = |a|."""
     write, a = o.to(0), o.word(1)
     return lambda mask: write(np.abs(a().view(np.int32)).view(np.uint32), mask)
-
-
-def cs2r(o: Operands) -> Step:
-    """D = a special register that is read fast; SRZ is zero."""
-    if o.instruction.operands[1] != "SRZ":
-        raise NotImplementedError(str(o.instruction))
-    write = o.to(0) if "32" in o.instruction.modifiers else o.to_pair(0)
-    return lambda mask: write(np.uint64(0) if "32" not in o.instruction.modifiers else 0, mask)
 
 
 def shf(o: Operands) -> Step:
