@@ -90,7 +90,7 @@ def verb(asked: argparse.Namespace) -> int:
     if lacking():
         return _said(f"a forecast needs compiled code: {lacking()}", NO_TOOLS)
     try:
-        launches, status, sampled = _launches(asked, target, kernel)
+        launches, status, sampled = _launches(asked, target, kernel, devices[0])
     except predicting.NoLaunchError as error:
         return _said(str(error), NO_LAUNCH)
     except (ValueError, RuntimeError, OSError) as error:
@@ -117,7 +117,7 @@ def _remarks(launches: Sequence[predicting.Launch], status: int, sampled: int) -
 
 
 def _launches(
-    asked: argparse.Namespace, target: str, kernel: str | None
+    asked: argparse.Namespace, target: str, kernel: str | None, device: str
 ) -> tuple[list[predicting.Launch], int, int]:
     """Return launches, the program's exit status, and of how many launches a part alone ran."""
     if predicting.is_compiled(Path(target)):
@@ -126,7 +126,8 @@ def _launches(
         given = [predicting.argument(text) for text in asked.arg]
         block = asked.block and predicting.sizes(asked.block)
         grid = predicting.sizes(asked.grid)
-        return [predicting.of_module(target, kernel, grid, block, given, asked.shared)], 0, 0
+        one = predicting.of_module(target, kernel, grid, block, given, device, asked.shared)
+        return [one], 0, 0
     if asked.grid or asked.block or asked.arg or asked.shared:
         raise ValueError(f"--grid, --block, --arg and --shared are for compiled code, not {target}")
     return predicting.of_program(target, asked.rest, kernel, asked.whole)

@@ -128,7 +128,7 @@ def listing(of: Module, name: str | None = None) -> Listing:
         registers=of_kernel[REGCOUNT],
         local_bytes=max(of_kernel.get(FRAME_SIZE, 0), of_kernel.get(MIN_STACK_SIZE, 0))
         + STACK * any("$__internal" not in name for name in called),
-        shared_bytes=max(0, shared["sh_size"] - SYSTEM) if shared else 0,
+        shared_bytes=max(0, shared["sh_size"] - SYSTEM * (version["major"] >= 9)) if shared else 0,
         functions=called,
         constants=constants_of(elf, kernel),
         **data_of(elf),

@@ -19,6 +19,7 @@ from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.compiling import Frame
 from gemmlab.compiled.sass.execution.machine import launch
 from gemmlab.compiled.sass.listing import Listing, instructions
+from gemmlab.here.compilers import assemble
 from gemmlab.measure.backends import gpu
 from tests.support import fake_gpu
 
@@ -151,6 +152,9 @@ def test_code_that_is_none_says_what_makes_some(tmp_path):
         predict_time(tmp_path / "program", 1, 256)
     with pytest.raises(ValueError, match="no kernel 'saxpi'; the module has saxpy"):
         predict_time(kept()["saxpy"].cubin, 1, 256, kernel="saxpi")
+    ampere, _ = assemble(PTX.replace("sm_90", "sm_80"), "sm_80")
+    with pytest.raises(ValueError, match="code is for sm_80, the GPU executes sm_90"):
+        predict_time(ampere, 1, 32, np.zeros(1, np.uint32))
     with pytest.raises(ValueError, match="say how many threads"):
         predict_time(kept()["saxpy"].cubin, 1, None)
 

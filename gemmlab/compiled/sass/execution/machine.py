@@ -107,7 +107,7 @@ ACCESSES = {
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
     *("NOP", "NANOSLEEP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
-    *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
+    *("DEPBAR", "LDGDEPBAR", "HGMMA", "QGMMA", "IGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
 }
 
 
