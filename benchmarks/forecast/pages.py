@@ -13,6 +13,7 @@ from functools import cache, partial
 from statistics import median
 
 from benchmarks import ROOT, held_out, held_out_families
+from benchmarks.forecast import compiled as other_compilers
 from benchmarks.forecast import sawtooth
 from benchmarks.forecast.errors import (
     LARGE,
@@ -157,6 +158,40 @@ def others(name: str) -> str:
         f"{dates(predictions, timings)}\n\n{kernel_by_kernel(beside(predictions, timings))}"
         for predictions in first_and_since(name, "others_predicted")
     )
+
+
+def compiled(name: str) -> str:
+    """The kernels of other compilers one by one, as they were predicted first and since."""
+    timings = stored(name, "compiled_timed")
+    told = (
+        f"{dates(predictions, timings)}\n\n{of_compilers(predictions, timings)}"
+        for predictions in first_and_since(name, "compiled_predicted")
+    )
+    return "\n\n".join(told) or LEFT_OUT
+
+
+def of_compilers(predictions: Written, timings: Written | None) -> str:
+    """A row for each kernel; ValueError for one whose code is another, or that was wrong."""
+    timed = {row["kernel"]: row for row in timings.rows} if timings else {}
+    cells, errors = [], {}
+    for row in predictions.rows:
+        case, found = other_compilers.CASES[row["kernel"]], timed.get(row["kernel"])
+        seconds = error = None
+        if found:
+            if found["cubin_sha256"] != row["cubin_sha256"] or not found["right"]:
+                raise ValueError(f"{case.name}: other code was timed, or its result is wrong")
+            seconds = median(found["ns"]) * 1e-9
+            error = row["seconds"] / seconds - 1
+            errors.setdefault(case.compiler, []).append(error)
+        cells.append(
+            [f"`{case.name}`", case.compiler, ms(seconds), ms(row["seconds"]),
+             "" if error is None else percent(error), row["by"], case.idea]
+        )  # fmt: skip
+    said = [f"{len(found)} kernels of {name}: {mean(found)}" for name, found in errors.items()]
+    head = ["kernel", "compiler", "measured", "predicted", "error", "by", "what it does"]
+    together = mean([e for found in errors.values() for e in found]) if errors else ""
+    total = f"{together} off on average; {'; '.join(said)}" if errors else f"{len(cells)} kernels"
+    return fold(total, table(head, cells))
 
 
 def kernel_by_kernel(rows: list[Beside]) -> str:
@@ -387,6 +422,7 @@ def jumps(name: str) -> str:
 TABLES = {
     "headline": headline,
     "others": lambda: each_device(others),
+    "compiled": lambda: each_device(compiled),
     "families": lambda: each_device(partial(families, "held_out")),
     "families-3": lambda: families("held_out_3", "h200"),
     "families-2": lambda: families("held_out_2", "h200"),

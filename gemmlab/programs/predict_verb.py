@@ -90,45 +90,47 @@ def verb(asked: argparse.Namespace) -> int:
     if lacking():
         return _said(f"a forecast needs compiled code: {lacking()}", NO_TOOLS)
     try:
-        launches, status, remarks = _launches(asked, target, kernel)
+        launches, status, sampled = _launches(asked, target, kernel, devices[0])
     except predicting.NoLaunchError as error:
         return _said(str(error), NO_LAUNCH)
     except (ValueError, RuntimeError, OSError) as error:
         return _said(str(error), WRONG)
     predicting.predict(launches, devices)
+    remarks = _remarks(launches, status, sampled)
     written = _written(asked, Told(target, launches, devices, remarks))
     if written:
         return written
     failed = any(isinstance(made, str) for one in launches for made in one.made.values())
-    return FAILED if failed or status else 0
+    return FAILED if failed or (status and not sampled) else 0
+
+
+def _remarks(launches: Sequence[predicting.Launch], status: int, sampled: int) -> list[str]:
+    """Say how the program ended, and of how many launches a part ran, where that may matter."""
+    ended = [f"The program ended with status {status}."] if status else []
+    if sampled and (status or any(launch.notes for launch in launches)):
+        count = "One launch" if sampled == 1 else f"{sampled:,} launches"
+        ended.append(
+            f"{count} of more than 262,144 threads ran for the first and the last blocks alone: "
+            "what the others store is missing in what the program saw. --whole runs all of them."
+        )
+    return ended
 
 
 def _launches(
-    asked: argparse.Namespace, target: str, kernel: str | None
-) -> tuple[list[predicting.Launch], int, list[str]]:
+    asked: argparse.Namespace, target: str, kernel: str | None, device: str
+) -> tuple[list[predicting.Launch], int, int]:
+    """Return launches, the program's exit status, and of how many launches a part alone ran."""
     if predicting.is_compiled(Path(target)):
         if asked.grid is None:
             raise ValueError(f"{target} is compiled code: say --grid, --block and each --arg")
         given = [predicting.argument(text) for text in asked.arg]
         block = asked.block and predicting.sizes(asked.block)
         grid = predicting.sizes(asked.grid)
-        return [predicting.of_module(target, kernel, grid, block, given, asked.shared)], 0, []
+        one = predicting.of_module(target, kernel, grid, block, given, device, asked.shared)
+        return [one], 0, 0
     if asked.grid or asked.block or asked.arg or asked.shared:
         raise ValueError(f"--grid, --block, --arg and --shared are for compiled code, not {target}")
-    launches, status, sampled = predicting.of_program(target, asked.rest, kernel, asked.whole)
-    remarks = []
-    if sampled:
-        count = "One launch" if sampled == 1 else f"{sampled:,} launches"
-        remarks.append(
-            f"{count} of more than 262,144 threads ran for the first and the last blocks alone; "
-            "what the others store is missing in what the program did. --whole runs all of them."
-        )
-    if status:
-        remarks.append(
-            f"The program ended with status {status}."
-            + " It may have looked at such results." * bool(sampled)
-        )
-    return launches, status and FAILED * (not sampled), remarks
+    return predicting.of_program(target, asked.rest, kernel, asked.whole)
 
 
 def _written(asked: argparse.Namespace, told: Told) -> int:

@@ -95,9 +95,11 @@ def _launch(launch: Launch, devices: Sequence[str]) -> list[str]:
             continue
         lines.append(f"  {name:<{wide}}  {duration(made.seconds):>9}  limited by {limit(made)}")
     good = [(name, f) for name in devices if not isinstance(f := launch.made[name], str)]
+    said: list[str] = []
     for name, forecast in good:
-        start = f"{name}: " if len(good) > 1 else ""
-        lines += _wrapped(start + sentence(forecast), "  ")
+        if sentence(forecast) not in said:
+            said.append(sentence(forecast))
+            lines += _wrapped(f"{name}: " * (len(said) > 1) + said[-1], "  ")
         if forecast.unsure:
             lines += _wrapped(f"Unsure: {forecast.unsure}.", "  ", "    ")
     for note in launch.notes:

@@ -156,12 +156,15 @@ def of_program(
 
 def of_module(
     path: str, kernel: str | None, grid: Sequence[int], block: Sequence[int] | None,
-    arguments: Sequence[Any], shared_bytes: int | None = None,
+    arguments: Sequence[Any], device: str, shared_bytes: int | None = None,
 ) -> Launch:  # fmt: skip
-    """Return a launch of a kernel of a compiled module; ValueError as `predict_time`."""
-    from gemmlab.compiled.forecast.kernel import known_device, predict_time
+    """Return a launch of a kernel of a compiled module; ValueError as `predict_time`.
 
-    architecture = name_of(known_device("h200").compute_capability)
+    device : one of those that it is for, for which PTX is assembled to look into it
+    """
+    from gemmlab.compiled.forecast.kernel import predict_time
+
+    architecture = name_of(device_called(device).compute_capability)
     found = cubins.module(Path(path), architecture)
     name = found.one(kernel)
     threads = block or cubins.parameters(found.cubin, name).block
@@ -170,7 +173,7 @@ def of_module(
 
     def predict(device: str) -> Forecast:
         return predict_time(
-            found.cubin, grid, threads, *arguments, device=device, kernel=name,
+            Path(path), grid, threads, *arguments, device=device, kernel=name,
             shared_bytes=shared_bytes,
         )  # fmt: skip
 

@@ -56,6 +56,7 @@ ARGS = ("--arg", "int32:65536", "--arg", "float32:2", *2 * ("--arg", "float32[65
 
 
 @pytest.mark.ptxas
+@pytest.mark.measuring
 def test_launches_of_a_program_are_forecast_once_a_kind(program, capsys):
     assert main(["predict", program, "--device", "h200,h100_sxm", "--", "-n", "3"]) == 0
     out, err = capsys.readouterr()
@@ -119,6 +120,7 @@ def test_what_makes_no_sense_has_its_status_and_says_what_would(
 
 
 @pytest.mark.ptxas
+@pytest.mark.measuring
 def test_a_program_that_fails_and_a_launch_that_cannot_be_forecast(tmp_path, cubin, capsys):
     silent = tmp_path / "silent.py"
     silent.write_text("raise SystemExit(7)")

@@ -14,13 +14,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.forecast.compiled import cubins, of_nvcc, of_triton, timing
+from benchmarks.forecast.compiled import CASES, cubins, timing
 from benchmarks.forecast.compiled.predicting import predicted
 from benchmarks.forecast.others.__main__ import rows
 from benchmarks.forecast.others.timing import origin as timed_at
 from benchmarks.forecast.written import origin, write
-
-CASES = {case.name: case for case in (*of_nvcc.CASES, *of_triton.CASES)}
 
 
 def main() -> int:

@@ -114,7 +114,8 @@ def legend() -> str:
         f'<span><i style="background:var(--{name})"></i>{escape(words)}</span>'
         for name, words in COLOURS.items()
     )
-    return f'<p class="legend">{marks}</p>'
+    what = "A bar is a line's share of the issue slots of an SM; a click shows its instructions."
+    return f'<p class="legend">{marks}</p><p class="file">{what}</p>'
 
 
 def listing(forecast: Forecast) -> str:

@@ -190,4 +190,4 @@ def slots_of(result: Result) -> np.ndarray:
 
 
 def _shares(counts: Counter[str], result: Result) -> dict[str, float]:
-    return {name: n / result.slots for name, n in counts.most_common() if n}
+    return {name: float(n / result.slots) for name, n in counts.most_common() if n}

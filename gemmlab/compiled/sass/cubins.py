@@ -27,7 +27,9 @@ EM_CUDA = 190  # e_machine of an ELF file with code of a GPU
 SYSTEM = 0x400  # bytes of a block's shared memory that belong to the system, since Hopper
 CODE = ".text."
 # Attributes of .nv.info, EIATTR_…
-KPARAM_INFO, PARAM_CBANK, REGCOUNT, FRAME_SIZE, REQNTID = 0x17, 0x0A, 0x2F, 0x11, 0x10
+KPARAM_INFO, PARAM_CBANK, REQNTID = 0x17, 0x0A, 0x10
+REGCOUNT, FRAME_SIZE, MIN_STACK_SIZE = 0x2F, 0x11, 0x12
+STACK = 1024  # bytes of a thread that the driver adds for functions that call each other
 _WITH_BYTES = 4  # the form of an attribute that is followed by so many bytes as its header says
 
 
@@ -113,6 +115,7 @@ def listing(of: Module, name: str | None = None) -> Listing:
         if symbol["st_shndx"] == place and symbol["st_info"]["type"] != "STT_SECTION"
     }
     mine = [f for f in functions if f["function-name"] in numbers]
+    called = {f["function-name"]: f["start"] for f in mine if f["function-name"] != kernel}
     of_kernel = dict(_of_symbols(elf, numbers[kernel]))
     shared = elf.get_section_by_name(f".nv.shared.{kernel}")
     return Listing(
@@ -123,9 +126,10 @@ def listing(of: Module, name: str | None = None) -> Listing:
             for i, item in enumerate(function["sass-instructions"])
         ),
         registers=of_kernel[REGCOUNT],
-        local_bytes=of_kernel.get(FRAME_SIZE, 0),
-        shared_bytes=max(0, shared["sh_size"] - SYSTEM) if shared else 0,
-        functions={f["function-name"]: f["start"] for f in mine if f["function-name"] != kernel},
+        local_bytes=max(of_kernel.get(FRAME_SIZE, 0), of_kernel.get(MIN_STACK_SIZE, 0))
+        + STACK * any("$__internal" not in name for name in called),
+        shared_bytes=max(0, shared["sh_size"] - SYSTEM * (version["major"] >= 9)) if shared else 0,
+        functions=called,
         constants=constants_of(elf, kernel),
         **data_of(elf),
         parameters=parameters(of.cubin, kernel),
@@ -135,7 +139,7 @@ def listing(of: Module, name: str | None = None) -> Listing:
 def _of_symbols(elf: Any, number: int) -> Iterator[tuple[int, int]]:
     """Yield what .nv.info says of the symbol of this number: attribute and value."""
     for attribute, held in _attributes(elf, ".nv.info"):
-        if attribute in (REGCOUNT, FRAME_SIZE):
+        if attribute in (REGCOUNT, FRAME_SIZE, MIN_STACK_SIZE):
             symbol, value = struct.unpack("<2I", held)
             if symbol == number:
                 yield attribute, value

@@ -111,7 +111,7 @@ OPCODES = {
     "copy": "LDGSTS",
     "copies": "LDGDEPBAR",
     "wait": "DEPBAR WARPGROUP",
-    "warpgroup": "HGMMA QGMMA",
+    "warpgroup": "HGMMA QGMMA IGMMA",
     "mbarrier": "SYNCS",
     "bulk": "UTMALDG UBLKCP",
     "bulk store": "UTMASTG",

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.forecast.compiled import timing
-from benchmarks.forecast.compiled.__main__ import CASES
+from benchmarks.forecast import pages
+from benchmarks.forecast.compiled import CASES, timing
 from benchmarks.forecast.compiled.cubins import kept
-from benchmarks.forecast.written import stored
+from benchmarks.forecast.written import Written, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import predict_time
 from gemmlab.compiled.forecast.telling import own_frame
@@ -19,11 +19,15 @@ from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.compiling import Frame
 from gemmlab.compiled.sass.execution.machine import launch
 from gemmlab.compiled.sass.listing import Listing, instructions
+from gemmlab.here.compilers import assemble
 from gemmlab.measure.backends import gpu
 from tests.support import fake_gpu
 
-QUICK = "stencil", "embedding", "convolution"  # a struct, Triton's hidden pointers, constants
-OF_WARPGROUPS = "matmul", "attention"  # by wgmma, which has no values here
+QUICK = "stencil", "embedding"  # a struct by value; the pointers that Triton hides
+MEASURED = (
+    *("softmax", "histogram", "scan", "convolution"),
+    *("layer_norm", "dropout", "cross_entropy", "running_sums"),
+)
 
 
 def code_of(name):
@@ -44,16 +48,15 @@ def is_done(name):
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.measuring)
-        for name in CASES
-        if name not in OF_WARPGROUPS
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.measuring) for name in MEASURED),
     ],
 )
 def test_a_kernel_of_another_compiler_is_right(name):
     assert is_done(name)
 
 
-@pytest.mark.parametrize("on", ["h100_sxm"])
+@pytest.mark.parametrize("on", pages.DEVICES)
 def test_what_was_predicted_is_kept_with_its_code_and_source(on):
     rows = {row["kernel"]: row for row in stored(on, "compiled_predicted").rows}
     assert set(rows) == set(CASES) == set(kept())
@@ -65,6 +68,17 @@ def test_what_was_predicted_is_kept_with_its_code_and_source(on):
     for row in timings.rows if timings else ():
         assert row["right"]
         assert row["cubin_sha256"] == kept()[row["kernel"]].sha256
+
+
+def test_a_table_of_made_times_has_the_mean_of_each_compiler():
+    """Each kernel takes twice as long as predicted; one whose code is another is refused."""
+    first = stored("h100_sxm", "compiled_predicted")
+    made = [row | {"right": True, "ns": [2e9 * row["seconds"]]} for row in first.rows]
+    text = pages.of_compilers(first, Written({}, made))
+    assert text.count("| −50.0% |") == len(CASES)
+    assert "50.0% off on average; 10 kernels of nvcc: 50.0%; 10 kernels of Triton: 50.0%" in text
+    with pytest.raises(ValueError, match="saxpy: other code was timed"):
+        pages.of_compilers(first, Written({}, [made[0] | {"cubin_sha256": "0"}, *made[1:]]))
 
 
 @pytest.fixture
@@ -138,6 +152,9 @@ def test_code_that_is_none_says_what_makes_some(tmp_path):
         predict_time(tmp_path / "program", 1, 256)
     with pytest.raises(ValueError, match="no kernel 'saxpi'; the module has saxpy"):
         predict_time(kept()["saxpy"].cubin, 1, 256, kernel="saxpi")
+    ampere, _ = assemble(PTX.replace("sm_90", "sm_80"), "sm_80")
+    with pytest.raises(ValueError, match="code is for sm_80, the GPU executes sm_90"):
+        predict_time(ampere, 1, 32, np.zeros(1, np.uint32))
     with pytest.raises(ValueError, match="say how many threads"):
         predict_time(kept()["saxpy"].cubin, 1, None)
 
@@ -198,6 +215,7 @@ def test_a_line_is_of_the_file_that_somebody_wrote():
 
 
 @pytest.mark.ptxas
+@pytest.mark.measuring
 def test_lines_have_all_slots_in_which_somebody_waited_or_issued():
     case = CASES["saxpy"]
     made = case.launch(1 << 16)

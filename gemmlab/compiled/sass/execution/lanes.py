@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab.compiled.sass.execution.memory import Memory, Watch, cost, sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step, warps_with
-from gemmlab.compiled.sass.listing import Address, Instruction, Listing, Register
+from gemmlab.compiled.sass.listing import BYTES, Address, Instruction, Listing, Register
 from gemmlab.instructions import matrix
 from gemmlab.tiling import WARP
 
@@ -287,6 +287,30 @@ class Meeting:
         return gone
 
 
+def move_barrier(o: Operands, meetings: dict[str, Meeting]) -> Step:
+    """BMOV: d = the lanes that will meet, which are none afterwards (CLEAR); or these = a."""
+    to, of = o.instruction.operands
+    if of in meetings:
+        write, meeting, clears = o.to(0), meetings[of], "CLEAR" in o.instruction.modifiers
+
+        def save(mask: Mask) -> None:
+            write(ballots(meeting.expected.reshape(-1, WARP)), mask)
+            if clears:
+                on = taking_part(mask, o.state.lanes).ravel()
+                meeting.expected &= ~warps_with(on)
+
+        return save
+    meeting, word = meetings[to], o.word(1)
+
+    def restore(mask: Mask) -> None:
+        on = warps_with(taking_part(mask, o.state.lanes).ravel())
+        bits = first_lane(np.broadcast_to(word(), o.state.lanes), mask)
+        lane = np.tile(LANES.astype(np.uint32), o.state.lanes // WARP)
+        meeting.expected = np.where(on, (bits >> lane & 1).astype(bool), meeting.expected)
+
+    return restore
+
+
 class Groups:
     """The groups that can go on are kept by the instruction at which they are.
 
@@ -345,6 +369,7 @@ class Directions:
             "BRA": self._branch, "EXIT": self._exit, "BSSY": self._expect, "BSYNC": self._meet,
             "BREAK": self._leave, "WARPSYNC": self._sync_warp, "BAR": self._sync_block,
             "CALL": self._call, "RET": self._return, "YIELD": self._yield, "BMOV": self._save,
+            "BRX": self._jump,
         }  # fmt: skip
 
     def of(self, instruction: Instruction) -> Direct | None:
@@ -381,6 +406,14 @@ class Directions:
         where = np.broadcast_to(Operands(instruction, self.state).word(0)(), taking.shape)
         for address in np.unique(where[taking]):
             self.on(group, self.index[int(address)], taking & (where == address))
+        self._past(group, group.lanes & ~taking)
+
+    def _jump(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """BRX: to the place in a register, counted from the next instruction."""
+        here = instruction.address + BYTES + int(instruction.operands[-1], 16)
+        where = np.broadcast_to(Operands(instruction, self.state).word(0)(), taking.shape)
+        for place in np.unique(where[taking]):
+            self.on(group, self.index[int(place) + here], taking & (where == place))
         self._past(group, group.lanes & ~taking)
 
     def _exit(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:

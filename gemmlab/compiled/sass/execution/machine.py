@@ -14,15 +14,24 @@ import numpy as np
 from gemmlab.compiled.sass.execution import (
     asynchronous,
     floats,
+    generic,
     halves,
     integers,
     lanes,
     memory,
     moves,
+    warp_products,
 )
 from gemmlab.compiled.sass.execution.asynchronous import Waits
 from gemmlab.compiled.sass.execution.lanes import Directions, Group
-from gemmlab.compiled.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Cost, Memory
+from gemmlab.compiled.sass.execution.memory import (
+    LOCAL,
+    SEGMENT,
+    SHARED,
+    SHARED_START,
+    Cost,
+    Memory,
+)
 from gemmlab.compiled.sass.execution.parameters import as_c
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
 from gemmlab.compiled.sass.listing import Instruction, Listing
@@ -47,6 +56,7 @@ def special_registers(
         "SR_LANEID": lane, "SR_EQMASK": bits, "SR_LTMASK": bits - 1,
         "SR_LEMASK": 2 * bits - 1, "SR_GTMASK": (2**32 - 1) ^ (2 * bits - 1),
         "SR_GEMASK": (2**32 - 1) ^ (bits - 1), "SR_CgaCtaId": 0 * lane,
+        "SR_SWINHI": 0 * lane + (SHARED << SEGMENT - 32),
     }  # fmt: skip
     special = {name: np.tile(row, len(blocks)).astype(np.uint32) for name, row in rows.items()}
     for axis, name in enumerate("XYZ"):
@@ -74,6 +84,7 @@ MEANINGS = {
     "F2IP": halves.f2ip, "VABSDIFF": halves.vabsdiff, "VABSDIFF4": halves.vabsdiff4,
     "SHFL": lanes.shfl, "REDUX": lanes.redux, "MATCH": lanes.match,
     "R2UR": lanes.r2ur, "VOTE": lanes.vote, "VOTEU": lanes.vote, "HMMA": lanes.hmma,
+    "IMMA": warp_products.imma, "DMMA": warp_products.dmma, "MOVM": warp_products.movm,
     "ELECT": asynchronous.elect, "USETMAXREG": asynchronous.set_registers,
 }  # fmt: skip
 UNIFORM = (
@@ -82,9 +93,11 @@ UNIFORM = (
 )  # fmt: skip
 MEANINGS |= {f"U{name}": MEANINGS[name] for name in UNIFORM}
 ACCESSES = {
-    **dict.fromkeys(("LDG", "LDS", "LDL", "LD"), memory.load),
-    **dict.fromkeys(("STG", "STS", "STL", "ST"), memory.store),
-    **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"), memory.atomic),
+    **dict.fromkeys(("LDG", "LDS", "LDL"), memory.load),
+    **dict.fromkeys(("STG", "STS", "STL"), memory.store),
+    **dict.fromkeys(("ATOMG", "ATOMS", "RED", "REDG"), memory.atomic),
+    **{"LD": generic.parted(memory.load), "ST": generic.parted(memory.store)},
+    "ATOM": generic.parted(memory.atomic),
     "LDGSTS": memory.copy,
     "LDSM": lanes.ldsm,
     "STSM": lanes.stsm,
@@ -95,7 +108,7 @@ ACCESSES = {
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
     *("NOP", "NANOSLEEP", "ENDCOLLECTIVE", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
-    *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
+    *("DEPBAR", "LDGDEPBAR", "HGMMA", "QGMMA", "IGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
 }
 
 
@@ -232,6 +245,8 @@ class Machine:
             return self._read_special(operands)
         if name == "B2R":
             return self._read_result(operands)
+        if name == "BMOV":
+            return lanes.move_barrier(operands, self.directions.convergence)
         if name not in MEANINGS:
             raise NotImplementedError(
                 f"{instruction.address:#x} {instruction}: what {name} does is not known here"

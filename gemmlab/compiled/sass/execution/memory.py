@@ -15,6 +15,8 @@ from gemmlab.tiling import WARP
 
 SEGMENT = 40  # bits of an address below the number of its array
 LOCAL = 1 << 20  # the number in generic addresses of local memory
+SHARED = LOCAL + 1  # likewise of shared memory
+WINDOWS = {LOCAL: "local", SHARED: "shared"}
 SHARED_START = 0x400  # of a block on Hopper: what lies below belongs to the system [B]
 
 
@@ -62,8 +64,9 @@ class Memory:
     def place(self, space: str, address: np.ndarray, lanes: Any, width: int) -> tuple:
         """Return the elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
         if space == "global":
-            if address.size and int(address[0] >> np.uint64(SEGMENT)) == LOCAL:
-                space, address = "local", address & np.uint64((1 << SEGMENT) - 1)
+            window = WINDOWS.get(int(address[0] >> np.uint64(SEGMENT))) if address.size else None
+            if window:
+                space, address = window, address & np.uint64((1 << SEGMENT) - 1)
             else:
                 return self._global(address, width)
         size = self.sizes[space]
@@ -221,8 +224,8 @@ class _Access:
         on = np.ones(lanes, bool) if mask is None else mask
         chosen = np.flatnonzero(on)
         space = self.space
-        if self.generic and int(address[chosen[0]] >> np.uint64(SEGMENT)) == LOCAL:
-            space = "local"
+        if self.generic:
+            space = WINDOWS.get(int(address[chosen[0]] >> np.uint64(SEGMENT)), space)
         self.watch(cost(space, self.op, address, on, self.width))
         return chosen, address[chosen]
 

@@ -4,6 +4,8 @@ import numpy as np
 
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
 
+NARROW = {"U8": (8, False), "S8": (8, True), "U16": (16, False), "S16": (16, True)}
+
 
 def mov(o: Operands) -> Step:
     """D = a; 64, 128: so many bits, of registers or words that follow each other."""
@@ -24,10 +26,22 @@ def mov(o: Operands) -> Step:
 
 
 def ldc(o: Operands) -> Step:
-    """D = a word of a constant bank, or 64 or 128 bits."""
-    if set(o.instruction.modifiers) - {"64", "128"}:
+    """D = a word, 64 or 128 bits, or a narrow integer of a constant bank."""
+    flags = o.instruction.modifiers
+    if not set(flags) - {"64", "128"}:
+        return mov(o)
+    if flags[0] not in NARROW:
         raise NotImplementedError(str(o.instruction))
-    return mov(o)
+    bits, signed = NARROW[flags[0]]
+    put, word, place = o.to(0), o.word(1), o.constant_place(1)
+
+    def run(mask: Mask) -> None:
+        shift = (place() % 4 * 8).astype(np.uint32)
+        value = (np.asarray(word()) >> shift & np.uint32(2**bits - 1)).astype(np.int64)
+        value = value - (value >> (bits - 1) << bits) if signed else value
+        put(value.astype(np.uint32), mask)
+
+    return run
 
 
 def sel(o: Operands) -> Step:

@@ -78,6 +78,14 @@ class Operands:
         """Return what reads an operand as uint32, whatever its sign."""
         return self._word(self.all[index], 0)
 
+    def constant_place(self, index: int) -> Read:
+        """Return what reads the place of a constant in its bank [B]."""
+        operand = self.all[index]
+        if operand.index is None:
+            return lambda: np.int32(operand.offset)
+        at = self._word(operand.index, 0)
+        return lambda: at().astype(np.int32) + np.int32(operand.offset)
+
     def magnitude(self, index: int) -> tuple[Read, bool]:
         """Return what reads an operand without its sign, and whether to subtract it."""
         operand = self.all[index]
