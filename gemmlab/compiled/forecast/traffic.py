@@ -257,8 +257,9 @@ def streams(
                     cost, cache if cached[at] else None, recent, weigh, returns[at], lacks,
                     alone.get(at, 0.0), beyond[cost.warps], int(stored),
                 )  # fmt: skip
-                for row, of_warps in zip((2, 3, 6), asked, strict=True):
-                    rows[row][place] += np.rint(of_warps).astype(np.int32)
+                sectors, level, moved = (np.rint(of_warps).astype(np.int32) for of_warps in asked)
+                rows[2][place] += sectors
+                rows[3][place], rows[6][place] = level, moved
         for row, warp in enumerate(visit.warps):
             parts[warp].append(rows[:, row])
     return [
@@ -312,7 +313,7 @@ def _asked(
         each = weigh.returned if returns else weigh.line
         asked = np.maximum(cost.sectors, weigh.addition * additions)
         asked = np.maximum(asked, each * lines_of(cost.pieces))
-    moved = asked
+    moved = missing if cost.op == "load" else asked
     if cost.op == "store":
         moved = weigh.written * (cost.sectors + weigh.filled * alone * cost.partial)
     anywhere = is_scattered(cost.pieces)

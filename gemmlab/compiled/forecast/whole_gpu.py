@@ -92,9 +92,7 @@ def _of_memory(stream: Stream, anywhere: Collection[int]) -> tuple[int, int]:
     """Count the sectors that a warp has of device memory by a pattern, and from anywhere."""
     of_memory = stream.levels == Level.DRAM
     others = np.isin(stream.instructions, list(anywhere))
-    return (
-        int(stream.sectors[of_memory & ~others].sum()), int(stream.moved[of_memory & others].sum())
-    )  # fmt: skip
+    return tuple(int(stream.moved[of_memory & its].sum()) for its in (~others, others))
 
 
 @lru_cache(maxsize=16)  # of a launch it is asked for at each clock
