@@ -1,4 +1,4 @@
-"""The command ``gemmlab``: doctor, lab, simulate, grade, class, league, record, check, book."""
+"""The command ``gemmlab``: doctor, lab, simulate, predict, grade, class, league, record, …"""
 
 import argparse
 import contextlib
@@ -15,7 +15,7 @@ from gemmlab import doctor, grading
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import known
 from gemmlab.measure import recording, records
-from gemmlab.programs import following
+from gemmlab.programs import following, predict_verb
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
 
@@ -33,13 +33,14 @@ HANDED_OVER = {  # to run.py, with all their arguments
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code, 0 if all went well."""
     parser = _parser()
+    argv, of_program = predict_verb.parted(sys.argv[1:] if argv is None else argv)
     arguments, rest = parser.parse_known_args(argv)
     if rest and arguments.verb not in (*HANDED_OVER, "class"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if arguments.verb is None:
         parser.print_help()
         return 0
-    arguments.rest = rest
+    arguments.rest = of_program or rest
     try:
         return arguments.do(arguments)
     except (OSError, ValueError) as error:
@@ -58,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         add = verbs.add_parser(verb, help=line, add_help=False)
         add.set_defaults(do=_run_py)
     _add_simulate(verbs)
+    predict_verb.add_to(verbs)
     _add_grade(verbs)
     add = verbs.add_parser(
         "class", help="for teachers: assignments, a syllabus, answers, exams", add_help=False

@@ -12,7 +12,7 @@ for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -115,7 +115,6 @@ def speeds(sms: int, spread: float) -> np.ndarray:
 
 
 SECTORS = LINE // SECTOR  # of a line
-L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
 ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
 LONGEST = 5_000_000  # steps that a sample may take to its end
 
@@ -289,6 +288,7 @@ class Executed:
     footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
     shared_bytes : of a block, static and dynamic
     together : how often two neighbouring blocks ask for what comes from L2 once
+    unknown : instructions of the listing whose results were taken for zeros
     """
 
     code: Listing
@@ -301,6 +301,7 @@ class Executed:
     touched: int
     shared_bytes: int
     together: float
+    unknown: frozenset[int] = field(default=frozenset(), kw_only=True)
 
     @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
     def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
@@ -316,7 +317,7 @@ class Executed:
             first = self.share.resident * self.warps if cold and not later else 0
             levels[first:] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
-        cache = L1(L1_BYTES - taken)
+        cache = L1(facts(self.device.name).l1_bytes - taken)
         made = streams(
             self.visits, self.code, levels, cache,
             *(l2_gain(self) * weight(self.device)
@@ -335,10 +336,12 @@ def execute(
     shared_bytes: int = 0,
     rounds: int = ROUNDS,
     first: int = 0,
+    lenient: bool = False,
 ) -> Executed:
     """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
 
     first : the number of its first block
+    lenient : results of instructions that are not known are zeros
     """
     grid, block = dim(grid), dim(block)
     threads, used = math.prod(block), code.shared_bytes + shared_bytes
@@ -348,7 +351,7 @@ def execute(
     beside = neighbour(mine, first)
     machine = launch(
         code, grid, block, *copies, shared_bytes=shared_bytes,
-        blocks=[*mine.places(count, first), *beside],
+        blocks=[*mine.places(count, first), *beside], lenient=lenient,
     )  # fmt: skip
     footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
     visits, warps = machine.run(LONGEST), -(-threads // WARP)
@@ -356,6 +359,7 @@ def execute(
         code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
         touched=machine.memory.footprint, shared_bytes=used,
         together=asked_together(visits, warps, (0, count)) if beside else 1.0,
+        unknown=frozenset(machine.unknown),
     )  # fmt: skip
 
 

@@ -86,7 +86,9 @@ def dispatch(lsu, boards, code, flow, facts, on, scheduler, t):
     lsu.head[scheduler] = (lsu.head[scheduler] + 1) % lsu.queue.shape[1]
     lsu.length[scheduler] -= 1
     i = flow.instructions[position]
-    cycles = flow.cycles[position]
+    cycles = flow.cycles[position] * facts.wavefront_interval
+    if cycles > 0:
+        cycles = max(cycles, facts.lsu_interval)
     if on.lsu:
         lsu.pipe[0] = t + cycles
         lsu.pipe[1] = scheduler

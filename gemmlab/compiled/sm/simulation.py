@@ -251,7 +251,8 @@ def outcome_key(
     """Hash what the outcome of a simulation follows from."""
     known = on if isinstance(on, Facts) else facts(on)
     places = min(len(blocks), resident or len(blocks))
-    return outcomes.key((str(listing), tuple(_flow(blocks)), places, known, effects, window))
+    parts = (str(listing), tuple(_flow(blocks)), places, known, effects, window)
+    return outcomes.key(parts + ((known.others,) if known.others else ()))
 
 
 def _flow(blocks: Sequence[Block]) -> Flow:

@@ -395,8 +395,9 @@ def fmas(executed: Executed) -> float:
 
 def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int) -> timed.Time:
     """The predicted time of a rung on a shape and a GPU; a batch is drawn by the seed."""
-    from gemmlab.compiled.forecast.kernel import predict_time, sentence
+    from gemmlab.compiled.forecast.kernel import predict_time
     from gemmlab.compiled.forecast.rungs import predict_rung
+    from gemmlab.compiled.forecast.telling import sentence
 
     p, rng = shape.problem, np.random.default_rng(seed)
     grid, block = rung.launch(p, tiling, device(gpu))

@@ -17,7 +17,7 @@ from benchmarks.forecast.written import Written, latest, other_compilers, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import simulate
 from gemmlab.compiled.sass.compiling import listing
-from gemmlab.compiled.sass.execution.machine import dim, launch
+from gemmlab.compiled.sass.execution.machine import BANKS, dim, launch
 from gemmlab.measure.backends import gpu
 from tests.support import fake_gpu
 
@@ -40,17 +40,44 @@ def test_right_on_the_simulator_and_without_hazards(name):
         assert not done(case, lambda grid, block, args: None)
 
 
+def compiled_is_right(case, architecture="sm_90"):
+    def run(grid, block, arguments):
+        bound = {"launch_bounds": math.prod(dim(block))}
+        code = listing(case.kernel, arguments, architecture, **bound, **case.options)
+        assert code.architecture == architecture
+        launch(code, grid, block, *arguments).run()
+
+    return done(case, run)
+
+
 @pytest.mark.ptxas
 @pytest.mark.parametrize("name", CASES)
 def test_the_compiled_code_that_is_predicted_is_right(name):
-    case = CASES[name]
+    assert compiled_is_right(CASES[name])
 
-    def run(grid, block, arguments):
-        bound = {"launch_bounds": math.prod(dim(block))}
-        code = listing(case.kernel, arguments, **bound, **case.options)
-        launch(code, grid, block, *arguments).run()
 
-    assert done(case, run)
+@pytest.mark.ptxas
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_86", "sm_120"])
+def test_code_for_another_gpu_is_right(architecture):
+    """With a barrier, a loop of unknown length, atomics; what sm_75 saves of barriers, and 64 bits.
+
+    All of these kernels were right on each of them on 2026-11-26.
+    """
+    assert compiled_is_right(CASES["histogram"], architecture)
+
+
+@pytest.mark.ptxas
+@pytest.mark.measuring
+@pytest.mark.parametrize("architecture", [name for name in BANKS if name != "sm_90"])
+@pytest.mark.parametrize("name", ["softmax", "sparse_product"])
+def test_more_code_for_other_gpus_is_right(name, architecture):
+    assert compiled_is_right(CASES[name], architecture)
+
+
+@pytest.mark.ptxas
+def test_code_for_a_gpu_that_nobody_described_is_refused():
+    with pytest.raises(NotImplementedError, match=r"sm_100 finds its arguments.*sm_75, sm_80"):
+        compiled_is_right(CASES["triad"], "sm_100")
 
 
 @pytest.mark.parametrize("name", CASES)

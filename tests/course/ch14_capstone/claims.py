@@ -44,6 +44,8 @@ def claims(c: Claims) -> None:
     # 81.6 and 41.1 ms predicted, 99.9 and 43.8 measured on an NVIDIA H100, 2026-11-26, in one run.
     c.given("an example", "nine slots in ten", "a wait of 1 %")
     c.given("timed once", "takes twice as long on")
+    c.at("line")
+    c.given("the kernel above", "Two lines of", "two loads and their")
     c.at("open")
     c.given("a pattern's name", "Sparsity 2:4")
     c.at("recap")

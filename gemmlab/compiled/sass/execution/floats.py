@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.compiled.sass.execution import float8
+from gemmlab.compiled.sass.execution.halves import encoded, function_of_half, pair
 from gemmlab.compiled.sass.execution.integers import COMPARED, JOINED, set_predicates
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, Step
 from gemmlab.compiled.sass.listing import Immediate
-from gemmlab.formats import decode
 from gemmlab.instructions.convert import pair_meaning
 from gemmlab.numerics.fma import sum_to_odd, sum_to_single, two_sum
 
@@ -90,20 +91,24 @@ def wide(value: Any) -> Any:
 
 
 def fmnmx(o: Operands) -> Step:
-    """D = the lesser of a and b where the predicate holds, else the greater; NaN gives way."""
+    """D = the lesser of a and b where the predicate holds, else the greater; NaN gives way.
+
+    NAN: it does not; XORSIGN: the result has the product of the signs, and magnitudes are compared.
+    """
+    flags, least = o.instruction.modifiers, o.predicate(3)
     write, a, b = o.to(0, np.float32), single(o, 1), single(o, 2)
-    least = o.predicate(3)
-    return lambda mask: write(np.where(least(), np.fmin(a(), b()), np.fmax(a(), b())), mask)
+    smaller, larger = (np.minimum, np.maximum) if "NAN" in flags else (np.fmin, np.fmax)
+    if "XORSIGN" in flags:
+        signs = [o.bits(i) for i in (1, 2)]
 
+    def run(mask: Mask) -> None:
+        found = np.where(least(), smaller(a(), b()), larger(a(), b()))
+        if "XORSIGN" in flags:
+            one, other = ((np.asarray(s()) >> np.uint32(31)) for s in signs)
+            found = np.where(one ^ other, -np.abs(found), np.abs(found))
+        write(found, mask)
 
-def hfma2(o: Operands) -> Step:
-    """D = a·b + c of pairs of float16; the compiler makes constants by it, as 0·0 + c."""
-    if [str(t) for t in o.instruction.operands[1:3]] != ["-RZ", "RZ"]:
-        raise NotImplementedError(str(o.instruction))
-    write = o.to(0)
-    high, low = (np.float16(o.all[i].real).view(np.uint16) for i in (3, 4))
-    value = np.uint32(int(high) << 16 | int(low))
-    return lambda mask: write(value, mask)
+    return run
 
 
 FUNCTIONS = {
@@ -133,6 +138,8 @@ def mufu(o: Operands) -> Step:
             write((function(wide).view(np.uint64) >> np.uint64(32)).astype(np.uint32), mask)
 
         return upper
+    if {"F16", "BF16"} & set(o.instruction.modifiers):
+        return function_of_half(o, FUNCTIONS[name])
     write, a, function = o.to(0, np.float32), single(o, 1), FUNCTIONS[name]
     return lambda mask: write(function(wide(a())).astype(np.float32), mask)
 
@@ -260,14 +267,20 @@ def i2f(o: Operands) -> Step:
     flags = o.instruction.modifiers
     kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
     read = o.double_word(1) if kind.itemsize == 8 else o.word(1)
+    part = getattr(o.all[1], "half", "")  # "B2", "H1": the byte or the half that is meant
+    shift = (8 if part[:1] == "B" else 16) * int(part[1:2] or 0)
 
     def integer() -> Any:
         value = np.asarray(read())
+        value = value >> value.dtype.type(shift) if shift else value
         return value.astype(np.dtype(f"u{kind.itemsize}")).view(kind)
 
     if "F64" in flags:
         write = o.to_pair(0)
         return lambda mask: write(np.asarray(integer().astype(np.float64)), mask)
+    if "F16" in flags:
+        half = o.to(0)
+        return lambda mask: half(encoded(integer().astype(np.float64), False), mask)
     put, up = o.to(0, np.float32), "RP" in flags
 
     def run(mask: Mask) -> None:
@@ -286,7 +299,11 @@ def f2i(o: Operands) -> Step:
     """D = the integer of a float, the nearest one that there is; NaN becomes 0 or the least."""
     flags = o.instruction.modifiers
     kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
-    read = o.float64(1) if "F64" in flags else single(o, 1)
+    if "F16" in flags:
+        halves = pair(o, 1)
+        read: Read = lambda: halves()[0]  # noqa: E731
+    else:
+        read = o.float64(1) if "F64" in flags else single(o, 1)
     whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
     write = o.to_pair(0) if kind.itemsize == 8 else o.to(0)
     least, most = np.iinfo(kind).min, np.iinfo(kind).max
@@ -322,6 +339,8 @@ def frnd(o: Operands) -> Step:
     """D = a rounded to a whole number."""
     flags = o.instruction.modifiers
     whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
+    if "F16" in flags:
+        return function_of_half(o, whole)
     if "F64" in flags:
         write, a = o.to_pair(0), o.float64(1)
     else:
@@ -331,28 +350,19 @@ def frnd(o: Operands) -> Step:
 
 def f2fp(o: Operands) -> Step:
     """D = two float32 rounded to 16 bits each, the first one in the upper half."""
-    to, *rest = o.instruction.modifiers
-    if rest != ["F32", "PACK_AB"] or to not in PACKED:
+    flags = o.instruction.modifiers
+    if {"E4M3", "E5M2"} & set(flags):
+        return float8.f2fp(o)
+    to = next(f for f in flags if f != "RELU")
+    if set(flags) - {to, "F32", "PACK_AB", "RELU", "RZ"} or to not in PACKED:
         raise NotImplementedError(str(o.instruction))
     write, high, low = o.to(0), o.float32(1), o.float32(2)
+    rounding, relu = ("RZ" if "RZ" in flags else "RN"), "RELU" in flags
 
     def run(mask: Mask) -> None:
         two = (np.broadcast_to(x(), o.state.lanes)[:, None] for x in (low, high))
-        write(pair_meaning(PACKED[to], "RN", *two, arch="sm_90")[:, 0], mask)
-
-    return run
-
-
-def hadd2(o: Operands) -> Step:
-    """D = the float16 in one half of a word, as float32: the compiler's 0 + h."""
-    zero, half = o.instruction.operands[1], o.all[2].half
-    if o.instruction.modifiers != ("F32",) or zero != "-RZ" or half not in ("H0_H0", "H1_H1"):
-        raise NotImplementedError(str(o.instruction))
-    write, word, shift = o.to(0, np.float32), o.word(2), np.uint32(16 * (half == "H1_H1"))
-
-    def run(mask: Mask) -> None:
-        bits = (word() >> shift & np.uint32(0xFFFF)).astype(np.uint16)
-        write(decode(bits, "float16").astype(np.float32), mask)
+        two = (np.maximum(x, np.float32(0)) for x in two) if relu else two
+        write(pair_meaning(PACKED[to], rounding, *two, arch="sm_90")[:, 0], mask)
 
     return run
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.compiled.sass.execution.halves import added_pairs
 from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
 from gemmlab.compiled.sass.listing import Address, Register
 from gemmlab.model import transactions
@@ -14,6 +15,8 @@ from gemmlab.tiling import WARP
 
 SEGMENT = 40  # bits of an address below the number of its array
 LOCAL = 1 << 20  # the number in generic addresses of local memory
+SHARED = LOCAL + 1  # likewise of shared memory
+WINDOWS = {LOCAL: "local", SHARED: "shared"}
 SHARED_START = 0x400  # of a block on Hopper: what lies below belongs to the system [B]
 
 
@@ -61,8 +64,9 @@ class Memory:
     def place(self, space: str, address: np.ndarray, lanes: Any, width: int) -> tuple:
         """Return the elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
         if space == "global":
-            if address.size and int(address[0] >> np.uint64(SEGMENT)) == LOCAL:
-                space, address = "local", address & np.uint64((1 << SEGMENT) - 1)
+            window = WINDOWS.get(int(address[0] >> np.uint64(SEGMENT))) if address.size else None
+            if window:
+                space, address = window, address & np.uint64((1 << SEGMENT) - 1)
             else:
                 return self._global(address, width)
         size = self.sizes[space]
@@ -97,7 +101,7 @@ def _owner(array: np.ndarray) -> np.ndarray:
 
 SPACES = {
     **dict.fromkeys(("LDG", "STG", "ATOMG", "REDG", "RED"), "global"),
-    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "LDGSTS"), "shared"),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "STSM", "LDGSTS"), "shared"),
     **dict.fromkeys(("LDL", "STL"), "local"),
     **dict.fromkeys(("LD", "ST", "ATOM"), "global"),  # generic: arrays are all that is asked for
 }
@@ -220,8 +224,8 @@ class _Access:
         on = np.ones(lanes, bool) if mask is None else mask
         chosen = np.flatnonzero(on)
         space = self.space
-        if self.generic and int(address[chosen[0]] >> np.uint64(SEGMENT)) == LOCAL:
-            space = "local"
+        if self.generic:
+            space = WINDOWS.get(int(address[chosen[0]] >> np.uint64(SEGMENT)), space)
         self.watch(cost(space, self.op, address, on, self.width))
         return chosen, address[chosen]
 
@@ -362,6 +366,10 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
     kind = np.dtype(next((_FORMATS[f] for f in flags if f in _FORMATS), np.uint32))
     words, access.width = kind.itemsize // 4, kind.itemsize
     name = next(f for f in flags if f in _ATOMIC or f in ("CAS", "POPC"))
+    pairs = next((f for f in flags if f in ("F16x2", "BF16x2")), None)
+    if pairs and name != "ADD":
+        raise NotImplementedError(str(o.instruction))
+    function = added_pairs(pairs == "BF16x2") if pairs else _ATOMIC.get(name)
     compares = name == "CAS" or "CAST" in flags
     returns = o.instruction.name not in ("RED", "REDG")
     target = 1 if o.is_predicate(0) else 0
@@ -384,7 +392,7 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
                 elif name == "POPC":
                     array[place] = old + kind.type(1)
                 else:
-                    array[place] = _ATOMIC[name](old, first[i])
+                    array[place] = function(old, first[i])
         bits = before.view(np.uint32).reshape(-1, words)
         for i, row in enumerate(rows):
             if row is not None:

@@ -1,0 +1,172 @@
+"""Compiled code of any compiler is read: a module's kernels, and where their parameters lie.
+
+nvcc, Triton, CuTe DSL and numba-cuda-mlir leave their PTX to ptxas, and ptxas says in a cubin what
+a driver has to know of a kernel. `cuobjdump -elf` prints the names of these attributes; none of
+their layouts is documented.
+"""
+
+import io
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gemmlab.compiled.sass.compiling import (
+    check_tools,
+    constants_of,
+    data_of,
+    read_instruction,
+)
+from gemmlab.compiled.sass.listing import BYTES, Listing, Parameters
+from gemmlab.here.compilers import assemble, disassembled
+
+EM_CUDA = 190  # e_machine of an ELF file with code of a GPU
+SYSTEM = 0x400  # bytes of a block's shared memory that belong to the system, since Hopper
+CODE = ".text."
+# Attributes of .nv.info, EIATTR_…
+KPARAM_INFO, PARAM_CBANK, REQNTID = 0x17, 0x0A, 0x10
+REGCOUNT, FRAME_SIZE, MIN_STACK_SIZE = 0x2F, 0x11, 0x12
+STACK = 1024  # bytes of a thread that the driver adds for functions that call each other
+_WITH_BYTES = 4  # the form of an attribute that is followed by so many bytes as its header says
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module is a cubin with the names of its kernels."""
+
+    cubin: bytes
+    kernels: tuple[str, ...]
+
+    def one(self, name: str | None = None) -> str:
+        """Return the name of a kernel, of the only one by default; ValueError for none of these."""
+        if name is None and len(self.kernels) == 1:
+            return self.kernels[0]
+        if name not in self.kernels:
+            told = "a kernel is to be named" if name is None else f"there is no kernel {name!r}"
+            raise ValueError(f"{told}; the module has {', '.join(self.kernels) or 'none'}")
+        return name
+
+
+def module(code: bytes | str | Path, architecture: str) -> Module:
+    """Return a module from a cubin, from PTX, or from the path of a file with one of them.
+
+    architecture : "sm_90", for which PTX is assembled; a cubin has one already
+    Raises ValueError for another thing, FileNotFoundError, and RuntimeError where a tool is missing
+    or refuses the code.
+    """
+    check_tools()
+    if isinstance(code, Path) or (isinstance(code, str) and "\n" not in code):
+        path = Path(code)
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {str(path)!r}")
+        code = path.read_bytes()
+    if isinstance(code, bytes) and not code.startswith(b"\x7fELF"):
+        code = _text(code)
+    return _module(code, architecture)
+
+
+def _text(code: bytes) -> str:
+    try:
+        found = code.decode().rstrip("\0")
+    except UnicodeDecodeError:
+        found = ""
+    if ".version" not in found or ".entry" not in found:
+        raise ValueError(
+            "this is neither a cubin nor PTX with a kernel: `nvcc -cubin -arch=sm_90 FILE.cu` "
+            'makes a cubin, Triton keeps one as `compiled.asm["cubin"]`'
+        )
+    return found
+
+
+@lru_cache(maxsize=32)
+def _module(code: bytes | str, architecture: str) -> Module:
+    if isinstance(code, str):
+        code, _ = assemble(code, architecture)
+    elf = _elf(code)
+    if elf["e_machine"] not in ("EM_CUDA", EM_CUDA):
+        raise ValueError(
+            "this ELF file is for a processor, not for a GPU: `cuobjdump -xelf all FILE` takes "
+            "cubins out of a program or an object file"
+        )
+    texts = (s.name for s in elf.iter_sections() if s.name.startswith(CODE))
+    return Module(code, tuple(sorted(name.removeprefix(CODE) for name in texts)))
+
+
+def _elf(cubin: bytes) -> Any:
+    from elftools.elf.elffile import ELFFile
+
+    return ELFFile(io.BytesIO(cubin))
+
+
+@lru_cache(maxsize=64)
+def listing(of: Module, name: str | None = None) -> Listing:
+    """Read a kernel of a module, and where the driver puts its parameters; ValueError for none."""
+    kernel = of.one(name)
+    about, functions = json.loads(disassembled(of.cubin, "-json"))
+    elf, version = _elf(of.cubin), about["SM"]["version"]
+    place = elf.get_section_index(CODE + kernel)
+    code = elf.get_section(place).data()
+    numbers = {
+        symbol.name: number
+        for number, symbol in enumerate(elf.get_section_by_name(".symtab").iter_symbols())
+        if symbol["st_shndx"] == place and symbol["st_info"]["type"] != "STT_SECTION"
+    }
+    mine = [f for f in functions if f["function-name"] in numbers]
+    called = {f["function-name"]: f["start"] for f in mine if f["function-name"] != kernel}
+    of_kernel = dict(_of_symbols(elf, numbers[kernel]))
+    shared = elf.get_section_by_name(f".nv.shared.{kernel}")
+    return Listing(
+        architecture=f"sm_{version['major']}{version['minor']}",
+        instructions=tuple(
+            read_instruction(function["start"] + BYTES * i, item, code, kernel)
+            for function in sorted(mine, key=lambda f: f["start"])
+            for i, item in enumerate(function["sass-instructions"])
+        ),
+        registers=of_kernel[REGCOUNT],
+        local_bytes=max(of_kernel.get(FRAME_SIZE, 0), of_kernel.get(MIN_STACK_SIZE, 0))
+        + STACK * any("$__internal" not in name for name in called),
+        shared_bytes=max(0, shared["sh_size"] - SYSTEM * (version["major"] >= 9)) if shared else 0,
+        functions=called,
+        constants=constants_of(elf, kernel),
+        **data_of(elf),
+        parameters=parameters(of.cubin, kernel),
+    )
+
+
+def _of_symbols(elf: Any, number: int) -> Iterator[tuple[int, int]]:
+    """Yield what .nv.info says of the symbol of this number: attribute and value."""
+    for attribute, held in _attributes(elf, ".nv.info"):
+        if attribute in (REGCOUNT, FRAME_SIZE, MIN_STACK_SIZE):
+            symbol, value = struct.unpack("<2I", held)
+            if symbol == number:
+                yield attribute, value
+
+
+def _attributes(elf: Any, section: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the attributes of a section that are followed by bytes."""
+    found = elf.get_section_by_name(section)
+    data, at = (found.data() if found else b""), 0
+    while at + 4 <= len(data):
+        form, attribute, value = struct.unpack_from("<BBH", data, at)
+        at += 4
+        if form == _WITH_BYTES:
+            yield attribute, data[at : at + value]
+            at += value
+
+
+def parameters(cubin: bytes, kernel: str) -> Parameters:
+    """Read where parameters lie: an entry for each, with its number, its offset and its size."""
+    elf = _elf(cubin)
+    start, places, threads = 0, {}, None
+    for attribute, held in _attributes(elf, f".nv.info.{kernel}"):
+        if attribute == PARAM_CBANK:
+            _, start, _ = struct.unpack("<IHH", held)
+        elif attribute == KPARAM_INFO:
+            _, number, offset, about = struct.unpack("<IHHI", held)
+            places[number] = offset, about >> 18
+        elif attribute == REQNTID:
+            threads = struct.unpack("<3I", held)
+    return Parameters(start, tuple(places[number] for number in sorted(places)), threads)
