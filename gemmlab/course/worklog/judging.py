@@ -10,12 +10,14 @@ another kernel later is not asked again.
 
 from __future__ import annotations
 
+import linecache
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -417,13 +419,19 @@ def dearest(
     found: Forecast, function: Callable, block: Sequence[int], arguments: tuple
 ) -> tuple[tuple[str, float], ...]:
     """The lines of a kernel that cost most issue slots, used or waited for, and their shares."""
-    from gemmlab.compiled.forecast.steps import Steps
-    from gemmlab.compiled.sass.compiling import with_lines
+    from gemmlab.compiled.forecast.telling import lines
+    from gemmlab.compiled.sass.compiling import with_places
 
     target = name_of(device(found.device).compute_capability)
-    code = with_lines(function, arguments, target, launch_bounds=math.prod(block))
+    code, places = with_places(function, arguments, target, launch_bounds=math.prod(block))
     if [i.opcode for i in code.instructions] != [i.opcode for i in found.listing.instructions]:
         return ()
-    run = found.result
-    costs = Steps(code, run.cycles, run.issued, run.lost, run).lines
-    return tuple((one.line.text, one.share) for one in costs if one.line.text)[:LINES]
+    costs = lines(found.result, (places.get(i.address, ()) for i in code.instructions))
+    own = function.__code__.co_filename  # of what has no file Numba makes one in this folder
+    at = [(one.place, one.share) for one in costs if one.place]
+    files = [own if Path(place.file) == Path(own).absolute() else place.file for place, _ in at]
+    told = [
+        (linecache.getline(file, place.number).strip(), share)
+        for file, (place, share) in zip(files, at, strict=True)
+    ]
+    return tuple((text, share) for text, share in told if text)[:LINES]

@@ -116,7 +116,7 @@ def ladder(shape: Shape, entries: Sequence[Entry]) -> str:
         first = row.predicted.get(GPUS[0])
         share = 100 * flops / first / peak if first else 0
         bar = (
-            f'<div style="width:14rem;background:#EEF1F4" role="img" aria-label="{share:.0f} % of '
+            f'<div style="width:9rem;background:#8884" role="img" aria-label="{share:.0f} % of '
             f'the FMA peak"><div style="width:{min(100, share):.1f}%;height:.9rem;'
             f'background:{row.colour}"></div></div>'
         )
@@ -125,7 +125,7 @@ def ladder(shape: Shape, entries: Sequence[Entry]) -> str:
         speed = f"{flops / first / 1e12:.1f}" if first else ""
         numbers = "".join(f"<td {right}>{text}</td>" for text in (speed, *times, seen))
         name = (
-            f'<td {left}><div style="white-space:normal;width:11rem">{escape(row.name)}</div></td>'
+            f'<td {left}><div style="white-space:normal;width:10rem">{escape(row.name)}</div></td>'
         )
         lines.append(f"<tr>{name}<td {left}>{bar}</td>{numbers}</tr>")
     whole = f"{peak / 1e12:.1f} TFLOP/s, the FMA peak of an H200"
