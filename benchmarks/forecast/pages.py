@@ -373,9 +373,10 @@ def elsewhere() -> str:
 
 def card(found: list[Published]) -> list[str]:
     """How many kernels, mean errors of both predictions, and the middle and largest one since."""
-    since = errors(found)
+    first, since = errors(found, since=False), errors(found)
     middle, largest = median(map(abs, since)), max(since, key=abs)
-    return [f"{len(found)}", mean(errors(found, since=False)), mean(since), f"{middle:.1%}",
+    of = "" if len(first) == len(found) else f" of {len(first)}"
+    return [f"{len(found)}", f"{mean(first)}{of}", mean(since), f"{middle:.1%}",
             percent(largest)]  # fmt: skip
 
 
