@@ -19,10 +19,11 @@ from gemmlab.compiled.forecast.executed import (
     l2_gain,
     most_blocks,
 )
-from gemmlab.compiled.forecast.telling import LineTime, lines
+from gemmlab.compiled.forecast.source_page import as_html
+from gemmlab.compiled.forecast.telling import LineTime, lines, slots_of
 from gemmlab.compiled.forecast.unsure import Unsure, unsure
 from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
-from gemmlab.compiled.sass.code import Code, Frames, code_of
+from gemmlab.compiled.sass.cubins import Code, Frames, code_of
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Kind
@@ -81,8 +82,6 @@ class Forecast:
         return lines(self.result, self.frames())
 
     def _repr_html_(self) -> str:
-        from gemmlab.compiled.forecast.source_page import as_html
-
         return as_html(self)
 
     def __str__(self) -> str:
@@ -154,7 +153,8 @@ def predict_time(
         lenient=True,
     )  # fmt: skip
     found = at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
-    known = unsure(code.listing, found.result, executed.unknown)
+    shares = slots_of(found.result) / found.result.slots
+    known = unsure(code.listing, shares, executed.unknown)
     return replace(found, unsure=known, frames=code.frames)
 
 

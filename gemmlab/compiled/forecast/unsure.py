@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from gemmlab.compiled.forecast.telling import slots_of
+import numpy as np
+
 from gemmlab.compiled.sass.listing import Address, Constant, Instruction, Listing, Predicate, parse
 from gemmlab.compiled.sass.listing import Register as Reg
-from gemmlab.compiled.sm.result import Result
 
 _START = {"R": 0, "UR": 256, "P": 320, "UP": 328}  # of a file's bits in a set of registers
 _MEMORY = {"LDS": 336, "STS": 336, "LDSM": 336, "LDL": 337, "STL": 337}  # bits of memories
@@ -43,15 +43,18 @@ class Unsure:
         return told + self.decides * ", and so does which instructions or addresses follow"
 
 
-def unsure(code: Listing, result: Result, unknown: Collection[int]) -> Unsure | None:
-    """Return what is unsure where these instructions are not known; None where all are."""
+def unsure(code: Listing, shares: np.ndarray, unknown: Collection[int]) -> Unsure | None:
+    """Return what is unsure where these instructions are not known; None where all are.
+
+    shares : of the issue slots, of each instruction
+    """
     if not unknown:
         return None
     hanging = hanging_on(code, unknown)
-    slots = slots_of(result)[sorted({*unknown, *hanging})].sum()
+    share = float(shares[sorted({*unknown, *hanging})].sum())
     opcodes = Counter(code.instructions[i].opcode for i in sorted(unknown))
     decides = any(_decides(code.instructions[i], bits) for i, bits in hanging.items())
-    return Unsure(dict(opcodes.most_common()), float(slots / result.slots), decides)
+    return Unsure(dict(opcodes.most_common()), share, decides)
 
 
 LOADS = ("LDG", "LD", "ATOM", "ATOMG", "LDGSTS", "UTMALDG")

@@ -215,6 +215,14 @@ def iabs(o: Operands) -> Step:
     return lambda mask: write(np.abs(a().view(np.int32)).view(np.uint32), mask)
 
 
+def cs2r(o: Operands) -> Step:
+    """D = a special register that is read fast; SRZ is zero."""
+    if o.instruction.operands[1] != "SRZ":
+        raise NotImplementedError(str(o.instruction))
+    write = o.to(0) if "32" in o.instruction.modifiers else o.to_pair(0)
+    return lambda mask: write(np.uint64(0) if "32" not in o.instruction.modifiers else 0, mask)
+
+
 def shf(o: Operands) -> Step:
     """A funnel shift of the pair (low a, high c) by s, left or right; HI: the upper half of it."""
     flags = o.instruction.modifiers

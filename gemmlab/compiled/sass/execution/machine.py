@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.compiled.sass.cubins import as_c
 from gemmlab.compiled.sass.execution import (
     asynchronous,
-    constants,
     floats,
-    generic,
     halves,
     integers,
     lanes,
@@ -32,7 +31,6 @@ from gemmlab.compiled.sass.execution.memory import (
     Cost,
     Memory,
 )
-from gemmlab.compiled.sass.execution.parameters import as_c
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
 from gemmlab.compiled.sass.listing import Instruction, Listing
 from gemmlab.model.counters import TransactionCounters
@@ -66,7 +64,7 @@ def special_registers(
 
 # A name with U before it is the same for a whole warp at once.
 MEANINGS = {
-    "MOV": integers.mov, "LDC": constants.ldc, "CS2R": constants.cs2r, "SEL": integers.sel,
+    "MOV": integers.mov, "LDC": memory.ldc, "CS2R": integers.cs2r, "SEL": integers.sel,
     "IMAD": integers.imad, "IADD3": integers.add3, "VIADD": integers.viadd, "LEA": integers.lea,
     "IABS": integers.iabs, "IDP": halves.idp, "VIMNMX": integers.vimnmx,
     "VIADDMNMX": integers.viaddmnmx, "SHF": integers.shf, "LOP3": integers.lop3,
@@ -95,8 +93,8 @@ ACCESSES = {
     **dict.fromkeys(("LDG", "LDS", "LDL"), memory.load),
     **dict.fromkeys(("STG", "STS", "STL"), memory.store),
     **dict.fromkeys(("ATOMG", "ATOMS", "RED", "REDG"), memory.atomic),
-    **{"LD": generic.parted(memory.load), "ST": generic.parted(memory.store)},
-    "ATOM": generic.parted(memory.atomic),
+    **{"LD": memory.parted(memory.load), "ST": memory.parted(memory.store)},
+    "ATOM": memory.parted(memory.atomic),
     "LDGSTS": memory.copy,
     "LDSM": lanes.ldsm,
     "STSM": lanes.stsm,
@@ -380,7 +378,7 @@ def launch(
         passed = _packed([v for argument in arguments for v in _flat(argument, memory)])
     else:
         start = listing.parameters.start
-        passed = as_c(arguments, listing.parameters, memory)
+        passed = as_c(arguments, listing.parameters, memory.add)
     head = bytearray(start)
     struct.pack_into("<6I", head, 0, *block, *grid)
     struct.pack_into("<Q", head, LOCAL_WINDOW, LOCAL << SEGMENT)
