@@ -213,6 +213,7 @@ def _rounded(shares: Mapping[str, float]) -> dict[str, float]:
 STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0 auto; max-width: 76em; padding: 0 1em 3em; background: light-dark(#fff, #16181c);
+ color: light-dark(#1b1b1b, #e6e6e6);
  font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5em; overflow-wrap: anywhere; } h2 { font-size: 1.15em; margin-bottom: .2em;
  overflow-wrap: anywhere; }

@@ -68,11 +68,10 @@ def text_of(line: LineTime) -> str:
 # ------------------------------------------------------------------------------------------ page
 
 STYLE = """
-.gl { --ground: #fff; --ink: #1b1b1b; --faint: #6a6a6a; --rule: #ddd; --issued: #0072b2;
- --global: #d55e00; --shared: #e69f00; --queue: #cc79a7; --before: #8c7ae6; --barrier: #009e73;
- --other: #999; color: var(--ink); font: 14px/1.45 system-ui, sans-serif; }
-@media (prefers-color-scheme: dark) { .gl { --ground: #16181c; --ink: #e6e6e6; --faint: #9a9a9a;
- --rule: #333; --issued: #3d9be0; --global: #ff8a3c; --other: #777; } }
+.gl { --faint: color-mix(in srgb, currentColor 66%, transparent); --rule: color-mix(in srgb,
+ currentColor 18%, transparent); --issued: #2b87cc; --global: #e2640a; --shared: #d99a00;
+ --queue: #c76a9f; --before: #8c7ae6; --barrier: #009e73; --other: #8a8a8a;
+ font: 14px/1.45 system-ui, sans-serif; }
 .gl .legend span { display: inline-block; margin-right: 1.1em; white-space: nowrap; }
 .gl .legend i { display: inline-block; width: .8em; height: .8em; margin-right: .35em; }
 .gl .file { color: var(--faint); margin: 1em 0 .2em; overflow-wrap: anywhere; }
