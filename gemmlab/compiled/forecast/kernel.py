@@ -111,7 +111,7 @@ def predict_time(
 
     function : a kernel of Numba-CUDA as one writes it, with or without `cuda.jit`; or what any
         other compiler made: a cubin's bytes, PTX, the path of a file with either, or what
-        `triton.compile` returns
+        `triton.compile` or `cute.compile` returns
     grid, block, arguments : as it is launched, `function[grid, block](*arguments)`; of arrays the
         values matter where branches or addresses depend on them. Other compilers' kernels take
         arguments as C does: arrays are pointers, NumPy's numbers have their sizes, records are

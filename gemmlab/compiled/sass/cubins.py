@@ -8,6 +8,7 @@ their layouts is documented.
 import io
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +91,9 @@ def _text(code: bytes) -> str:
 @lru_cache(maxsize=32)
 def _module(code: bytes | str, architecture: str) -> Module:
     if isinstance(code, str):
-        code, _ = assemble(code, architecture)
+        target = re.search(r"\.target\s+(\w+)", code)  # "sm_90a" has more than "sm_90"
+        more = target[1] if target and target[1] == f"{architecture}a" else architecture
+        code, _ = assemble(code, more)
     elf = _elf(code)
     if elf["e_machine"] not in ("EM_CUDA", EM_CUDA):
         raise ValueError(
@@ -273,6 +276,8 @@ def code_of(
     if isinstance(made, Mapping) and "cubin" in made:
         found = of_module(made["cubin"], architecture, kernel)
         return Code(found.listing, found.frames, found.block, function.metadata.shared)
+    if isinstance(cubin := getattr(function, "__cubin__", None), bytes):  # of CuTe DSL
+        return of_module(cubin, architecture, kernel)
     if not callable(function):
         return of_module(function, architecture, kernel)
     if block is None:
