@@ -186,4 +186,6 @@ def _instructions(forecast: Told, places: Sequence[int]) -> str:
 def as_html(forecast: Told) -> str:
     """Return a forecast as a notebook shows it: the time, what limits it, and the source."""
     head = f"<p><b>{escape(str(forecast))}</b><br>{escape(sentence(forecast))}</p>"
+    if not forecast.lines:
+        return head
     return f'<div class="gl"><style>{STYLE}</style>{head}{legend()}{listing(forecast)}</div>'

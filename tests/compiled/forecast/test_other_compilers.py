@@ -3,6 +3,7 @@
 import ctypes
 import struct
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from benchmarks.forecast.compiled.cubins import kept
 from benchmarks.forecast.written import Written, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import predict_time
-from gemmlab.compiled.forecast.telling import own_frame
+from gemmlab.compiled.forecast.telling import own_frame, sentence
 from gemmlab.compiled.forecast.unsure import hanging_on
 from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.compiling import Frame
@@ -227,3 +228,6 @@ def test_lines_have_all_slots_in_which_somebody_waited_or_issued():
     assert first.place.file.endswith("saxpy.cu")
     assert next(iter(first.told)) == "global memory"
     assert "saxpy.cu" in found._repr_html_()
+    alone = replace(found, frames=lambda: ())
+    assert alone.lines == []
+    assert alone._repr_html_() == f"<p><b>{found}</b><br>{sentence(found)}</p>"
