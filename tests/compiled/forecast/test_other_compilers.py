@@ -15,7 +15,7 @@ from benchmarks.forecast.written import Written, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import predict_time
 from gemmlab.compiled.forecast.telling import own_frame, sentence
-from gemmlab.compiled.forecast.unsure import hanging_on
+from gemmlab.compiled.forecast.unsure import hanging_on, unsure
 from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.compiling import Frame
 from gemmlab.compiled.sass.execution.machine import launch
@@ -205,6 +205,15 @@ def test_what_hangs_on_a_result_is_followed_through_registers_and_shared_memory(
     code = Listing("sm_90", instructions(CODE), 16)
     assert sorted(hanging_on(code, {0})) == [1, 3, 5, 6, 7]
     assert sorted(hanging_on(code, {4})) == []
+
+
+def test_an_instruction_without_a_pipe_is_unsure_if_it_is_executed():
+    code = Listing("sm_90", instructions(CODE.replace("STS [R9], R1", "MOVM.16.MT88 R2, R1")), 16)
+    shares = np.full(9, 0.1)
+    found = unsure(code, shares, ())
+    assert (found.opcodes, found.share, found.decides) == ({"MOVM.16.MT88": 1}, 0.1, False)
+    shares[3] = 0
+    assert unsure(code, shares, ()) is None
 
 
 def test_a_line_is_of_the_file_that_somebody_wrote():
