@@ -406,10 +406,10 @@ def _joined(words: list[np.ndarray], kind: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(np.stack(words, axis=1)).view(kind).ravel()
 
 
-Access = Callable[[Operands, Memory, Watch], Step]
+Maker = Callable[[Operands, Memory, Watch], Step]
 
 
-def parted(access: Access) -> Access:
+def parted(access: Maker) -> Maker:
     """Return an access that is made once for each array or memory that lanes point to."""
 
     def made(o: Operands, memory: Memory, watch: Watch) -> Step:
