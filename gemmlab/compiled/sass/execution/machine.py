@@ -64,7 +64,7 @@ def special_registers(
 
 # A name with U before it is the same for a whole warp at once.
 MEANINGS = {
-    "MOV": integers.mov, "LDC": memory.ldc, "CS2R": integers.cs2r, "SEL": integers.sel,
+    "MOV": integers.mov, "LDC": halves.ldc, "CS2R": integers.cs2r, "SEL": integers.sel,
     "IMAD": integers.imad, "IADD3": integers.add3, "VIADD": integers.viadd, "LEA": integers.lea,
     "IABS": integers.iabs, "IDP": halves.idp, "VIMNMX": integers.vimnmx,
     "VIADDMNMX": integers.viaddmnmx, "SHF": integers.shf, "LOP3": integers.lop3,

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.compiled.sass.execution.halves import added_pairs
-from gemmlab.compiled.sass.execution.integers import mov
 from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
 from gemmlab.compiled.sass.listing import Address, Register
 from gemmlab.model import transactions
@@ -426,28 +425,3 @@ def parted(access: Maker) -> Maker:
         return run
 
     return made
-
-
-OF_CONSTANTS = {"U8": (8, False), "S8": (8, True), "U16": (16, False), "S16": (16, True)}
-
-
-def ldc(o: Operands) -> Step:
-    """D = a word, 64 bits, or a narrow integer of a constant bank."""
-    flags = o.instruction.modifiers
-    if "64" in flags:
-        write, pair = o.to_pair(0), o.double_word(1)
-        return lambda mask: write(np.asarray(pair()), mask)
-    if not flags:
-        return mov(o)
-    if flags[0] not in OF_CONSTANTS:
-        raise NotImplementedError(str(o.instruction))
-    bits, signed = OF_CONSTANTS[flags[0]]
-    put, word, place = o.to(0), o.word(1), o.constant_place(1)
-
-    def run(mask: Mask) -> None:
-        shift = (place() % 4 * 8).astype(np.uint32)
-        value = (np.asarray(word()) >> shift & np.uint32(2**bits - 1)).astype(np.int64)
-        value = value - (value >> (bits - 1) << bits) if signed else value
-        put(value.astype(np.uint32), mask)
-
-    return run
