@@ -19,7 +19,8 @@ from gemmlab.compiled.forecast.executed import (
     l2_gain,
     most_blocks,
 )
-from gemmlab.compiled.forecast.telling import LITERATURE, LineTime, lines
+from gemmlab.compiled.forecast.source_page import as_html
+from gemmlab.compiled.forecast.telling import LITERATURE, LineTime, lines, slots_of
 from gemmlab.compiled.forecast.unsure import Unsure, unsure
 from gemmlab.compiled.forecast.whole_gpu import (
     clock,
@@ -28,7 +29,7 @@ from gemmlab.compiled.forecast.whole_gpu import (
     launch_latency,
     sm_facts,
 )
-from gemmlab.compiled.sass.code import Code, Frames, code_of
+from gemmlab.compiled.sass.cubins import Code, Frames, code_of
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.pipes import Kind
@@ -92,8 +93,6 @@ class Forecast:
         return lines(self.result, self.frames())
 
     def _repr_html_(self) -> str:
-        from gemmlab.compiled.forecast.source_page import as_html
-
         return as_html(self)
 
     def __str__(self) -> str:
@@ -124,7 +123,7 @@ def predict_time(
 
     function : a kernel of Numba-CUDA as one writes it, with or without `cuda.jit`; or what any
         other compiler made: a cubin's bytes, PTX, the path of a file with either, or what
-        `triton.compile` returns
+        `triton.compile` or `cute.compile` returns
     grid, block, arguments : as it is launched, `function[grid, block](*arguments)`; of arrays the
         values matter where branches or addresses depend on them. Other compilers' kernels take
         arguments as C does: arrays are pointers, NumPy's numbers have their sizes, records are
@@ -168,7 +167,8 @@ def predict_time(
         lenient=True,
     )  # fmt: skip
     found = at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
-    known = unsure(code.listing, found.result, executed.unknown)
+    shares = slots_of(found.result) / found.result.slots
+    known = unsure(code.listing, shares, executed.unknown)
     return replace(found, unsure=known, frames=code.frames)
 
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.compiled.sass.cubins import as_c
 from gemmlab.compiled.sass.execution import (
     asynchronous,
     floats,
-    generic,
     halves,
     integers,
     lanes,
@@ -32,7 +32,6 @@ from gemmlab.compiled.sass.execution.memory import (
     Cost,
     Memory,
 )
-from gemmlab.compiled.sass.execution.parameters import as_c
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
 from gemmlab.compiled.sass.listing import Instruction, Listing
 from gemmlab.model.counters import TransactionCounters
@@ -96,8 +95,8 @@ ACCESSES = {
     **dict.fromkeys(("LDG", "LDS", "LDL"), memory.load),
     **dict.fromkeys(("STG", "STS", "STL"), memory.store),
     **dict.fromkeys(("ATOMG", "ATOMS", "RED", "REDG"), memory.atomic),
-    **{"LD": generic.parted(memory.load), "ST": generic.parted(memory.store)},
-    "ATOM": generic.parted(memory.atomic),
+    **{"LD": memory.parted(memory.load), "ST": memory.parted(memory.store)},
+    "ATOM": memory.parted(memory.atomic),
     "LDGSTS": memory.copy,
     "LDSM": lanes.ldsm,
     "STSM": lanes.stsm,
@@ -398,7 +397,7 @@ def launch(
     if listing.parameters is None:
         passed = _packed([v for argument in arguments for v in _flat(argument, memory)])
     else:
-        passed = as_c(arguments, listing.parameters, memory)
+        passed = as_c(arguments, listing.parameters, memory.add)
     banks = {bank: bytearray(text) for bank, text in listing.constants.items()}
     for offset, place in listing.pointers:
         struct.pack_into("<Q", banks[4], offset, data + place)

@@ -101,7 +101,7 @@ def _owner(array: np.ndarray) -> np.ndarray:
 
 SPACES = {
     **dict.fromkeys(("LDG", "STG", "ATOMG", "REDG", "RED"), "global"),
-    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "STSM", "LDGSTS"), "shared"),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "LDGSTS"), "shared"),
     **dict.fromkeys(("LDL", "STL"), "local"),
     **dict.fromkeys(("LD", "ST", "ATOM"), "global"),  # generic: arrays are all that is asked for
 }
@@ -403,3 +403,25 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 def _joined(words: list[np.ndarray], kind: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(np.stack(words, axis=1)).view(kind).ravel()
+
+
+Maker = Callable[[Operands, Memory, Watch], Step]
+
+
+def parted(access: Maker) -> Maker:
+    """Return an access that is made once for each array or memory that lanes point to."""
+
+    def made(o: Operands, memory: Memory, watch: Watch) -> Step:
+        step = access(o, memory, watch)
+        place = next(operand for operand in o.all if isinstance(operand, Address))
+        address = sum_of(o, replace(place, wide=True))
+
+        def run(mask: Mask) -> None:
+            on = np.ones(o.state.lanes, bool) if mask is None else mask
+            number = np.broadcast_to(address(), o.state.lanes) >> np.uint64(SEGMENT)
+            for one in np.unique(number[on]):
+                step(on & (number == one))
+
+        return run
+
+    return made
