@@ -3,6 +3,7 @@
 import ctypes
 import struct
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,6 +114,12 @@ def test_a_launch_passes_addresses_and_bytes_as_the_kernel_takes_them(launched):
     assert (function, sizes) == (b"stencil", (1, 2, 1, 32, 8, 1, 0))
     assert np.frombuffer(first, np.int32).tolist() == [32, 16, 6]
     assert int.from_bytes(third, "little") > 2**20
+
+
+def test_a_cubin_of_others_is_launched_by_the_name_of_its_kernel(launched):
+    code = replace(kept()["stencil"], entry="_Z7stencil4Cell")
+    timing.timed(CASES["stencil"], 2, code)
+    assert {function for function, *_ in launched} == {b"_Z7stencil4Cell"}
 
 
 @pytest.mark.gpu
