@@ -26,12 +26,12 @@ from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency
 from gemmlab.compiled.sass.compiling import listing as compiled
 from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sm.facts import facts
+from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.program import program
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason, Result
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Effects
+from gemmlab.compiled.sm.streams import Block, Effects
 from gemmlab.device import Device, name_of
 from gemmlab.model.transactions import SECTOR
 
@@ -145,7 +145,7 @@ def execute_launch(
     code = compiled(
         function, arguments, name_of(target.compute_capability), max_registers, **options
     )
-    return execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes)
+    return execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes, loops=True)
 
 
 def forecast_next(executed: Executed, cold: bool = False, effects: Effects = ALL) -> Forecast:
@@ -187,26 +187,44 @@ def forecast(
     use : of Tensor Cores, on which the clock depends
     """
     target, mine = executed.device, executed.share
-    enough = ROUNDS * mine.resident
+    enough, on = ROUNDS * mine.resident, sm_facts(executed, use)
     if most is None:
-        sample = simulated(executed, min(mine.blocks, enough), cold, effects, use)
-        most = busiest(target, mine, sample.block_ends)
+        count = min(mine.blocks, enough)
+        ends = executed.of_all(lambda run: np.sort(_ends(run, count, cold, effects, on)))
+        most = busiest(target, mine, ends)
     mine = replace(mine, blocks=most)
-    result = simulated(executed, min(most, enough), cold, effects, use)
+    results = {
+        run: simulated(run, min(most, enough), cold, effects, on) for _, run in executed.runs
+    }
     all_blocks = math.prod(mine.grid)
-    blocks = executed.blocks(cold)
-    sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
-    cycles = total_cycles(result, mine) + max(0, result.drained - result.cycles)
+    sectors = executed.of_all(lambda run: _sectors(run.blocks(cold))) * all_blocks
+    cycles = executed.of_all(lambda run: _cycles(results[run], mine))
     times = {"sm": cycles / clock(executed, use)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
     times["dram"] = dram_time(min(executed.footprint, SECTOR * sectors), target)
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
+    busy = executed.of_all(lambda run: tensor_cycles(run, results[run]))
+    whole = executed.of_all(lambda run: results[run].cycles)
     return Forecast(
-        target.name, executed.code, times, launch_latency(target), mine, executed.count, result,
-        tensor_cycles(executed, result) / result.cycles,
+        target.name, executed.code, times, launch_latency(target), mine, executed.count,
+        results[executed.runs[-1][1]], busy / whole,
     )  # fmt: skip
+
+
+def _ends(run: Executed, count: int, cold: bool, effects: Effects, on: Facts) -> np.ndarray:
+    return simulated(run, count, cold, effects, on).block_ends
+
+
+def _sectors(blocks: Sequence[Block]) -> float:
+    """Count the sectors that a block asks of L2, in the mean."""
+    return sum(int(s.sectors.sum()) for block in blocks for s in block) / len(blocks)
+
+
+def _cycles(result: Result, mine: Share) -> float:
+    """Return the cycles until L2 has taken all that the blocks of an SM ask of it."""
+    return total_cycles(result, mine) + max(0, result.drained - result.cycles)
 
 
 def tensor_cycles(executed: Executed, result: Result) -> float:
@@ -217,16 +235,13 @@ def tensor_cycles(executed: Executed, result: Result) -> float:
 
 
 @lru_cache(maxsize=8)  # few or many blocks for each SM may be all the same to a sample
-def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use: float) -> Result:
+def simulated(executed: Executed, count: int, cold: bool, effects: Effects, on: Facts) -> Result:
     """Simulate one SM with `count` blocks; where fewer were executed, they run again."""
     blocks = executed.blocks(cold)
     missing = count - len(blocks)
     if missing > 0:
         blocks = [*blocks, *islice(cycle(executed.blocks(cold, later=True)), missing)]
-    return simulate(
-        executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed, use),
-        effects=effects,
-    )  # fmt: skip
+    return simulate(executed.code, blocks, resident=executed.share.resident, on=on, effects=effects)
 
 
 def busiest(device: Device, share: Share, ends: np.ndarray) -> int:

@@ -67,10 +67,15 @@ def asked_again(executed: Executed) -> float:
     mine, device = executed.share, executed.device
     kept = executed.footprint <= (device.l2_bytes or 0)
     count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
-    first = [s for block in executed.blocks(True)[: mine.resident] for s in block]
-    each = SECTOR * sum(int(s.sectors[s.levels == Level.DRAM].sum()) for s in first) / mine.resident
-    come = executed.footprint - stored_alone(executed) * math.prod(mine.grid)
+    each = SECTOR * executed.of_all(first_sectors) / mine.resident
+    come = executed.footprint - executed.of_all(stored_alone) * math.prod(mine.grid)
     return max(1.0, each * count / max(come, SECTOR))
+
+
+def first_sectors(executed: Executed) -> int:
+    """Count the sectors that the first round of blocks asks device memory for."""
+    first = executed.blocks(True)[: executed.share.resident]
+    return sum(int(s.sectors[s.levels == Level.DRAM].sum()) for block in first for s in block)
 
 
 @lru_cache(maxsize=16)  # of a launch it is asked for at each clock

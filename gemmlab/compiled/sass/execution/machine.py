@@ -6,16 +6,25 @@ each warp executed and what its accesses cost, and `counters` counts these costs
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution import asynchronous, floats, integers, lanes, memory
+from gemmlab.compiled.sass.execution import (
+    accounts,
+    asynchronous,
+    floats,
+    integers,
+    lanes,
+    memory,
+)
 from gemmlab.compiled.sass.execution.asynchronous import Waits
 from gemmlab.compiled.sass.execution.lanes import Directions, Group
+from gemmlab.compiled.sass.execution.loops import Loops
 from gemmlab.compiled.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Cost, Memory
+from gemmlab.compiled.sass.execution.relevance import relevance
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
+from gemmlab.compiled.sass.execution.visits import Visit
 from gemmlab.compiled.sass.listing import Instruction, Listing
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import SECTOR
@@ -78,6 +87,12 @@ ACCESSES = {
     "UTMALDG": asynchronous.tensor_copy,
     "UTMASTG": asynchronous.tensor_store,
 }
+# The same where nobody asks for values: what they cost. Of mbarriers all is asked for.
+ACCOUNTED = ACCESSES | {
+    **dict.fromkeys(memory.SPACES, accounts.access),
+    "LDGSTS": accounts.copy,
+    "LDSM": accounts.ldsm,
+}
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
     *("NOP", "NANOSLEEP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
@@ -88,25 +103,14 @@ NOTHING = {
 CONDITIONED = ("BRA", "EXIT", "BREAK", "BSYNC")  # they may have a predicate beside their guard
 
 
-@dataclass
-class Visit:
-    """Some warps have executed the instructions from `start` up to `stop` one after the other.
-
-    costs : of the accesses among them, as (index of the instruction, cost)
-    """
-
-    start: int
-    warps: np.ndarray
-    stop: int = 0
-    costs: list[tuple[int, Cost]] = field(default_factory=list)
-
-
 class Machine:
     """A machine has the warps of some blocks of a grid, which execute a listing.
 
     blocks : their places in the grid
     constants : the constant banks, that of the parameters included
     places : for each lane, the number of its block among `blocks`
+    values : whether all values are asked for, or only what is executed and what it costs
+    loops : whether turns of loops that repeat may be left out; only without values
     """
 
     def __init__(
@@ -118,8 +122,15 @@ class Machine:
         constants: dict[int, bytes],
         memory: Memory,
         places: np.ndarray,
+        values: bool = True,
+        loops: bool = False,
     ) -> None:
         self.listing, self.memory = listing, memory
+        self.relevance = None if values else relevance(listing)
+        self.acts = [
+            values or self.relevance.needed[at] or i.name in ACCESSES
+            for at, i in enumerate(listing.instructions)
+        ]
         threads = int(np.prod(block))
         room = -(-threads // WARP) * WARP  # lanes of a block
         self.state = State(len(places), constants)
@@ -134,6 +145,7 @@ class Machine:
         self.waits = Waits(memory, self.directions.groups.add)
         self.directions.meanings["TRYWAIT"] = self._wait
         self.directs = [self.directions.of(i) for i in listing.instructions]
+        self.loops = Loops(self, self.relevance) if loops and not values else None
 
     def run(self, most: int | None = None) -> list[Visit]:
         """Execute until all lanes have ended; return the visits in their order.
@@ -145,17 +157,21 @@ class Machine:
         with np.errstate(all="ignore"):
             while groups.ready:
                 done += self._advance(groups.take())
+                if self.loops is not None:
+                    self.loops.look()
                 if most is not None and done > most:
                     raise RuntimeError(f"not at the end after {most} instructions")
         if alive.any():
             raise RuntimeError("lanes wait for each other for ever")
+        if self.loops is not None:
+            self.loops.end()
         return self.visits
 
     def _advance(self, group: Group) -> int:
         """Execute a group up to the next instruction that directs it; how many it executed."""
         instructions, directions = self.listing.instructions, self.directions
         mask = None if group.lanes.all() else group.lanes
-        visit = Visit(group.at, group.warps)
+        visit = Visit(group.at, group.warps, lanes=int(np.count_nonzero(group.lanes)))
         self.visits.append(visit)
         at = group.at
         while True:
@@ -170,7 +186,8 @@ class Machine:
                     lanes = lanes & condition()
                 direct(instruction, group, lanes)
                 return visit.stop - visit.start
-            self._execute(at, instruction, group.lanes, mask)
+            if self.acts[at]:
+                self._execute(at, instruction, group.lanes, mask)
             at += 1
             if at in directions.groups.ready:  # others are there: on with them
                 directions.groups.add(at, group.lanes, group.steps + at - visit.start)
@@ -185,18 +202,22 @@ class Machine:
         self.at = at
         step = self.steps.get(at)
         if step is None:
-            step = self.steps[at] = self._step(instruction)
+            step = self.steps[at] = self._step(at, instruction)
+        if self.loops is not None:
+            self.loops.note(at, mask)
         try:
             step(mask)
         except LookupError as error:
             raise type(error)(f"{instruction.address:#x} {instruction}: {error}") from None
 
-    def _step(self, instruction: Instruction) -> Step:
+    def _step(self, at: int, instruction: Instruction) -> Step:
         """Make what an instruction does, with its operands looked up."""
         operands, name = Operands(instruction, self.state), instruction.name
         if name in NOTHING:
             return lambda mask: None
         if name in ACCESSES:
+            if self.relevance is not None and not self.relevance.needed[at]:
+                return ACCOUNTED[name](operands, self.memory, self._watch)
             return ACCESSES[name](operands, self.memory, self._watch)
         if name in ("S2R", "S2UR"):
             return self._read_special(operands)
@@ -293,21 +314,25 @@ def launch(
     *arguments: Any,
     shared_bytes: int = 0,
     blocks: Iterable[Dim] | None = None,
+    values: bool = True,
+    loops: bool = False,
 ) -> Machine:
     """Make a machine that is ready to run `listing` with arguments as Numba-CUDA passes them.
 
-    arguments : arrays, whose elements change in place, and numbers
+    arguments : arrays, whose elements change in place, and numbers; without `values` they stay
     shared_bytes : dynamic, of a block
     blocks : the places in the grid of those that run; all by default
+    values, loops : as `Machine` takes them
     """
     grid, block = dim(grid), dim(block)
     chosen = list(blocks) if blocks is not None else _all(grid)
     room = -(-int(np.prod(block)) // WARP) * WARP
     places = np.repeat(np.arange(len(chosen)), room)
     local = -(-listing.local_bytes // 16) * 16 + 16
-    memory = Memory(places, SHARED_START + listing.shared_bytes + shared_bytes, local)
+    shared = SHARED_START + listing.shared_bytes + shared_bytes
+    memory = Memory(places, shared, local, keeps=not values)
     data = memory.add(np.frombuffer(bytearray(listing.data or bytes(16)), np.uint8))
-    values = [v for argument in arguments for v in _flat(argument, memory)]
+    given = [v for argument in arguments for v in _flat(argument, memory)]
     start = PARAMETERS[listing.architecture]
     head = bytearray(start)
     struct.pack_into("<6I", head, 0, *block, *grid)
@@ -317,8 +342,8 @@ def launch(
     banks = {bank: bytearray(text) for bank, text in listing.constants.items()}
     for offset, place in listing.pointers:
         struct.pack_into("<Q", banks[4], offset, data + place)
-    constants = {0: bytes(head + _packed(values)), **{b: bytes(t) for b, t in banks.items()}}
-    return Machine(listing, grid, block, chosen, constants, memory, places)
+    constants = {0: bytes(head + _packed(given)), **{b: bytes(t) for b, t in banks.items()}}
+    return Machine(listing, grid, block, chosen, constants, memory, places, values, loops)
 
 
 def _all(grid: Dim) -> list[Dim]:
