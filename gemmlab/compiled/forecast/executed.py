@@ -21,9 +21,9 @@ import numpy as np
 
 from gemmlab import Device
 from gemmlab.compiled.forecast.repeated import parts, pass_by
-from gemmlab.compiled.sass.execution.loops import MisjudgedError
 from gemmlab.compiled.sass.execution.machine import Dim, Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START, Cost
+from gemmlab.compiled.sass.execution.stale import MisjudgedError
 from gemmlab.compiled.sass.execution.visits import Again
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts

@@ -22,6 +22,7 @@ from gemmlab.compiled.forecast.executed import (
     l2_gain,
     most_blocks,
 )
+from gemmlab.compiled.forecast.waiting import tell, waiting
 from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
 from gemmlab.compiled.sass.compiling import listing as compiled
 from gemmlab.compiled.sass.execution.machine import dim
@@ -94,7 +95,9 @@ def predict_time(
 
     The kernel is compiled for the GPU and executed for some of its blocks, with these arguments;
     what its warps executed runs on a simulated SM. Of a large launch a sample of blocks stands for
-    the rest. No constant is fitted, and the arguments stay as they are.
+    the rest, and of a loop whose turns repeat some turns: it is executed whole where branches or
+    addresses depend on what it computes. No constant is fitted. The arguments stay as they are and
+    are not copied. Where it takes longer than two seconds, a bar shows how far it is.
 
     function : a kernel as one writes it, with or without `cuda.jit`
     grid, block, arguments : as it is launched, `function[grid, block](*arguments)`; of arrays the
@@ -121,11 +124,12 @@ def predict_time(
     RuntimeError where the compiler's tools are missing (it says how to get them) or the sample does
     not end, and NotImplementedError for an instruction whose meaning is not known.
     """
-    executed = execute_launch(
-        function, grid, block, *arguments, device=device, shared_bytes=shared_bytes,
-        max_registers=max_registers, **options,
-    )  # fmt: skip
-    return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+    with waiting():
+        executed = execute_launch(
+            function, grid, block, *arguments, device=device, shared_bytes=shared_bytes,
+            max_registers=max_registers, **options,
+        )  # fmt: skip
+        return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
 
 
 def execute_launch(
@@ -142,9 +146,11 @@ def execute_launch(
     target = known_device(device)
     if max_registers is None:  # which ptxas ignores where it knows the size of a block
         options = {"launch_bounds": math.prod(dim(block)), **options}
+    tell(0.05, "the kernel is compiled")
     code = compiled(
         function, arguments, name_of(target.compute_capability), max_registers, **options
     )
+    tell(0.2, "some of its blocks are executed")
     return execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes, loops=True)
 
 
@@ -186,12 +192,14 @@ def forecast(
     most : blocks of the SM that gets most; None to find out from when they end
     use : of Tensor Cores, on which the clock depends
     """
+    tell(0.6, "an SM is simulated")
     target, mine = executed.device, executed.share
     enough, on = ROUNDS * mine.resident, sm_facts(executed, use)
     if most is None:
         count = min(mine.blocks, enough)
         ends = executed.of_all(lambda run: np.sort(_ends(run, count, cold, effects, on)))
         most = busiest(target, mine, ends)
+    tell(0.8, "an SM is simulated")
     mine = replace(mine, blocks=most)
     results = {
         run: simulated(run, min(most, enough), cold, effects, on) for _, run in executed.runs

@@ -6,7 +6,7 @@ follows from what the loop compares: of numbers that grow by steps it is known w
 the other. So many turns, less one, are left out: registers are set to what they would have been.
 
 Nothing is left out where a branch or an address of the loop depends on what it has loaded or
-computed otherwise than by sums and products with constants.
+computed otherwise than by sums and products with constants; nor where one after it does (`stale`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gemmlab.compiled.sass.execution import notes, visits
-from gemmlab.compiled.sass.execution.relevance import FIRST, PREDICATES, Relevance
+from gemmlab.compiled.sass.execution.effects import FIRST, PREDICATES, Effect, bit_of
+from gemmlab.compiled.sass.execution.relevance import Relevance
+from gemmlab.compiled.sass.execution.stale import MisjudgedError, Stale
 from gemmlab.compiled.sass.execution.visits import Again, Visit
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.tiling import WARP
@@ -34,10 +36,6 @@ PATIENT = 64  # turns after which it is rarely looked whether they repeat
 SECTORS = LINE // SECTOR
 
 
-class MisjudgedError(Exception):
-    """After turns that were left out a loop does something else than was expected."""
-
-
 @dataclass(eq=False)
 class Head:
     """The head of a loop, to which its branch goes back, with what was found there each time.
@@ -45,6 +43,7 @@ class Head:
     lanes : those that came back; the states are of the same ones
     starts : how many visits there had been; states : what registers had, as `Registers` reads them
     count : times; patient : times until which it is not looked whether turns repeat
+    refused : periods whose turns seem to repeat, and do not
     """
 
     lanes: np.ndarray
@@ -52,6 +51,7 @@ class Head:
     states: list[np.ndarray] = field(default_factory=list)
     count: int = 0
     patient: int = 0
+    refused: set[int] = field(default_factory=set)
 
     def add(self, start: int, state: np.ndarray) -> None:
         self.count += 1
@@ -59,12 +59,14 @@ class Head:
             kept.append(new)
             del kept[: -(ALIKE + 1) * LONGEST - 1]
 
-    def steps(self, period: int, count: int) -> np.ndarray | None:
-        """Return how far registers go in a period; None where `count` of them differ in that."""
+    def steps(self, period: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far registers go in a period, and which go as far in the last `count`."""
         states = self.states[-1 - period * count :: period]
         steps = [after - before for before, after in pairwise(states)]
-        alike = all(np.array_equal(steps[0], step) for step in steps[1:])
-        return steps[0] if alike else None
+        alike = np.ones(len(states[0]), bool)
+        for step in steps[1:]:
+            alike &= (step == steps[0]).all(axis=1)
+        return steps[-1], alike
 
 
 @dataclass(eq=False)
@@ -103,9 +105,12 @@ class Loops:
         self.expected: list[Expected] = []
         self.readers: dict[int, Callable[[], list] | None] = {}
         self.rows: dict[int, list[Row]] = {}
+        self.stale = Stale(machine.listing, relevance, machine.state.lanes)
 
-    def note(self, at: int, mask: np.ndarray | None) -> None:
-        """Note what an instruction compares, before it is executed, while somebody asks."""
+    def follow(self, at: int, mask: np.ndarray | None) -> None:
+        """Follow an instruction that is about to be executed, and note what it compares."""
+        if self.stale.bits or self.stale.memories:
+            self.stale.follow(at, mask)
         if not self.candidates:
             return
         if at not in self.readers:
@@ -148,7 +153,7 @@ class Loops:
     def _state(self, at: int) -> np.ndarray:
         """Copy the registers that decide what follows."""
         if at not in self.rows:
-            state, bits = self.machine.state, self.relevance.exact[at]
+            state, bits = self.machine.state, self.relevance.live[at]
             files = {**state.registers, **state.predicates}
             self.rows[at] = [
                 Row(first + i, files[file][i])
@@ -168,11 +173,10 @@ class Loops:
         if turns < head.patient or (turns > PATIENT and turns % PATIENT):
             return
         for period in range(1, LONGEST + 1):
-            if turns >= 2 * period and turns % (2 * period) == 0:
-                linear = head.steps(period, 2) is not None
-                if linear and _repeat(self._periods(head, period, 2)):
-                    self.candidates[at] = Candidate(head, period, [len(self.notes)])
-                    return
+            many = turns >= 2 * period and turns % (2 * period) == 0
+            if many and period not in head.refused and _repeat(self._periods(head, period, 2)):
+                self.candidates[at] = Candidate(head, period, [len(self.notes)])
+                return
 
     def _periods(self, head: Head, period: int, count: int) -> list[list[Visit]]:
         """Return the visits of the last periods."""
@@ -182,20 +186,26 @@ class Loops:
     def _leave_out(self, at: int, candidate: Candidate) -> None:
         """Leave out the turns that repeat, if it is known how many do, and if they are many."""
         head, period = candidate.head, candidate.period
-        steps = head.steps(period, ALIKE)
+        steps, alike = head.steps(period, ALIKE)
         periods = self._periods(head, period, ALIKE)
-        if steps is None or not _repeat(periods) or not self._follows(at, steps, periods[-1]):
+        if not _repeat(periods):
             return
+        unknown = self._unknown(at, steps, alike, periods[-1])
         marks = candidate.marks[::period]
         noted = [self.notes[a:b] for a, b in pairwise(marks)]
-        times = notes.periods_left(noted) - 1
-        warps = np.count_nonzero(head.lanes.reshape(-1, WARP).any(1))
-        if times * visits.count(periods[-1]) < LEAST * warps or times >= notes.FAR - 1:
+        left = notes.periods_left(noted)
+        if unknown is None or not 0 < left < notes.FAR:
+            longer = period * notes.missing(noted)
+            head.refused |= {p for p in range(1, LONGEST + 1) if p % longer} | {period}
+            return
+        times, warps = left - 1, np.count_nonzero(head.lanes.reshape(-1, WARP).any(1))
+        if times * visits.count(periods[-1]) < LEAST * warps:
             head.patient = 4 * head.count  # it is short
             return
         for row, step in zip(self.rows[at], steps, strict=True):
-            if step.any():
+            if step.any() and not unknown >> row.bit & 1:
                 row.values[:] = row.values + np.uint32(times & 0xFFFFFFFF) * step
+        self.stale.mark(unknown, (i for visit in periods[-1] for i in visit.instructions))
         again = Again.of(periods[-2], periods[-1], times)
         self.machine.visits.append(again)
         del self.heads[at]
@@ -212,51 +222,82 @@ class Loops:
             if found is None or any(step is not None and step.any() for step in found):
                 raise MisjudgedError
 
-    def _follows(self, at: int, steps: np.ndarray, period: Sequence[Visit]) -> bool:
-        """Say whether the next periods follow from registers that grow by these steps."""
-        rows = self.rows[at]
-        affine = sum(1 << row.bit for row, step in zip(rows, steps, strict=True) if step.any())
-        if affine & PREDICATES:
-            return False
-        while True:
-            kinds = self._kinds(period, affine)
-            if kinds is None:
-                return False
-            after, unknown = kinds
-            if unknown & self.relevance.exact[at]:
-                return False
-            more = after & self.relevance.exact[at] & ~affine
-            if not more:
-                return True
-            affine |= more
+    def _unknown(
+        self, at: int, steps: np.ndarray, alike: np.ndarray, period: Sequence[Visit]
+    ) -> int | None:
+        """Return the registers of which nothing is known after further periods.
 
-    def _kinds(self, period: Sequence[Visit], affine: int) -> tuple[int, int] | None:
+        None where what warps do, or where in memory, depends on them.
+        """
+        affine = unknown = 0
+        for row, step, same in zip(self.rows[at], steps, alike, strict=True):
+            if not same or (step.any() and 1 << row.bit & PREDICATES):
+                unknown |= 1 << row.bit
+            elif step.any():
+                affine |= 1 << row.bit
+        while True:
+            kinds = self._kinds(period, affine, unknown)
+            if kinds is None:
+                return None
+            live = self.relevance.live[at]
+            if not live & (kinds[0] & ~affine | kinds[1] & ~unknown):
+                return kinds[1] | unknown
+            affine, unknown = affine | kinds[0] & live, unknown | kinds[1] & live
+
+    def _kinds(self, period: Sequence[Visit], affine: int, unknown: int) -> tuple[int, int] | None:
         """Return which registers grow by steps after a period, and of which nothing is known.
 
         None where what a warp does, or where in memory, depends on some of these.
         """
-        unknown = 0
         relevance, instructions = self.relevance, self.machine.listing.instructions
-        lanes = max(visit.lanes for visit in period)
+        views = Views((affine & ~unknown, unknown), period[-1].lanes)
         for visit in period:
-            for i in range(visit.start, visit.stop):
+            for i in visit.instructions:
                 one = relevance.effects[i]
-                if one.control & unknown or not relevance.memories.isdisjoint(one.stores):
+                grows, nothing = views.of(one.guard, visit.lanes)
+                if one.control & nothing or (not one.known and one.control & grows):
                     return None
                 if not one.known:
-                    if one.control & affine:
-                        return None
                     continue
                 kind = "unknown"
-                if relevance.needed[i] and not one.loads and not one.reads & unknown:
-                    kind = notes.grows(instructions[i], affine) if one.reads & affine else "same"
-                if one.sure and visit.lanes == lanes:
-                    affine, unknown = affine & ~one.writes, unknown & ~one.writes
-                if kind == "affine":
-                    affine |= one.writes & ~PREDICATES
-                elif kind == "unknown":
-                    unknown |= one.writes
-        return affine, unknown
+                if relevance.needed[i] and not one.loads and not one.reads & nothing:
+                    kind = notes.grows(instructions[i], grows) if one.reads & grows else "same"
+                views.write(one, kind, visit.lanes)
+        return views.all[views.whole]
+
+
+Key = tuple[str, int]
+
+
+class Views:
+    """Registers are of some kinds, as lanes see them for which a guard holds, or that part.
+
+    all : by a guard, "" for none, and the lanes: which grow by steps, of which nothing is known
+    whole : what all lanes of the loop see
+    """
+
+    def __init__(self, kinds: tuple[int, int], lanes: int) -> None:
+        self.whole = "", lanes
+        self.all: dict[Key, tuple[int, int]] = {self.whole: kinds}
+
+    def of(self, guard: str, lanes: int) -> tuple[int, int]:
+        keys = (guard, lanes), ("", lanes), self.whole
+        return next(self.all[key] for key in keys if key in self.all)
+
+    def write(self, one: Effect, kind: str, lanes: int) -> None:
+        """Note of what kind the values are that an instruction writes."""
+        affine, unknown = {
+            "affine": (one.writes & ~PREDICATES, 0), "unknown": (0, one.writes), "same": (0, 0),
+        }[kind]  # fmt: skip
+        self.all[one.guard, lanes] = self.of(one.guard, lanes)
+        for guard, those in list(self.all):
+            by_all = lanes in (self.whole[1], those) and one.guard in ("", guard)
+            kept = ~one.writes if one.sure and by_all else -1
+            grows, nothing = self.all[guard, those]
+            self.all[guard, those] = grows & kept | affine, nothing & kept | unknown
+        for guard, those in list(self.all):
+            if guard and bit_of(guard) & one.writes:  # it is another guard from now on
+                del self.all[guard, those]
 
 
 def _repeat(periods: Sequence[Sequence[Visit]]) -> bool:

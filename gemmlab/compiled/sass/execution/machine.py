@@ -171,7 +171,9 @@ class Machine:
         """Execute a group up to the next instruction that directs it; how many it executed."""
         instructions, directions = self.listing.instructions, self.directions
         mask = None if group.lanes.all() else group.lanes
-        visit = Visit(group.at, group.warps, lanes=int(np.count_nonzero(group.lanes)))
+        visit = Visit(group.at, group.warps)
+        if self.loops is not None:
+            visit.lanes = hash(group.lanes.tobytes())
         self.visits.append(visit)
         at = group.at
         while True:
@@ -182,6 +184,8 @@ class Machine:
                 group.steps += visit.stop - visit.start
                 group.at = self.at = at
                 lanes = group.lanes
+                if self.loops is not None:
+                    self.loops.follow(at, lanes)
                 for condition in self.conditions[at]:
                     lanes = lanes & condition()
                 direct(instruction, group, lanes)
@@ -204,7 +208,7 @@ class Machine:
         if step is None:
             step = self.steps[at] = self._step(at, instruction)
         if self.loops is not None:
-            self.loops.note(at, mask)
+            self.loops.follow(at, mask)
         try:
             step(mask)
         except LookupError as error:

@@ -7,14 +7,25 @@ Numbers that grow by the same step each time reach a bound in a time that is kno
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.relevance import base_name, registers
+from gemmlab.compiled.sass.execution.effects import base_name, registers
+from gemmlab.compiled.sass.execution.memory import sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, State
-from gemmlab.compiled.sass.listing import Immediate, Instruction, Predicate, Register, parse
+from gemmlab.compiled.sass.listing import (
+    Address,
+    Immediate,
+    Instruction,
+    Predicate,
+    Register,
+    parse,
+)
+from gemmlab.model.transactions import SECTOR
 
 FAR = 1 << 60  # a bound that nothing reaches
 SPAN = 1 << 32  # of a word
@@ -56,6 +67,20 @@ def periods_left(periods: Sequence[Sequence[Note]]) -> int:
         for quantities in zip(*(note.quantities for note in notes), strict=True):
             left = min(left, _left(quantities, masks[0]))
     return left
+
+
+def missing(periods: Sequence[Sequence[Note]]) -> int:
+    """Return in how many such periods all steps are the multiples that they have to be."""
+    found = 1
+    for before, after in zip(*periods[-2:], strict=False):
+        for old, new in zip(before.quantities, after.quantities, strict=False):
+            if new.multiple > 1:
+                step = np.asarray(new.value) - np.asarray(old.value)
+                steps = step if after.mask is None else step[after.mask]
+                found = max(
+                    found, new.multiple // math.gcd(new.multiple, *map(int, np.unique(steps)))
+                )
+    return found
 
 
 def _left(quantities: Sequence[Quantity], mask: Mask) -> int:
@@ -152,6 +177,8 @@ Reader = Callable[[], list[Quantity]]
 def reader(instruction: Instruction, state: State) -> Reader | None:
     """Return what notes the quantities on which an instruction's outcome depends; None for none."""
     name, o = base_name(instruction), Operands(instruction, state)
+    if name in GLOBAL:
+        return _addressed(o, GLOBAL[name])
     carries = o.is_predicate(1)
     if name == "ISETP":
         return _compared(o, 2)
@@ -171,6 +198,19 @@ def reader(instruction: Instruction, state: State) -> Reader | None:
         masked = o.word(first + isinstance(o.all[first], Immediate))
         return lambda: [Quantity(_unsigned(masked()), multiple=abs(mask))]
     return None
+
+
+# Accesses to arrays, and which of their addresses that is. What one costs stays the same, and so
+# does what comes with it, if it goes on by whole sectors.
+GLOBAL = dict.fromkeys(("LDG", "STG", "LD", "ST", "ATOM", "ATOMG", "RED", "REDG"), 0) | {
+    "LDGSTS": 1
+}
+
+
+def _addressed(o: Operands, which: int) -> Reader:
+    at = [operand for operand in o.all if isinstance(operand, Address)][which]
+    read = sum_of(o, replace(at, wide=True))
+    return lambda: [Quantity(np.asarray(read()).astype(np.int64), -FAR, FAR, SECTOR)]
 
 
 def _signed(word: Any) -> Any:

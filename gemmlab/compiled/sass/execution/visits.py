@@ -15,7 +15,7 @@ class Visit:
     """Some warps have executed the instructions from `start` up to `stop` one after the other.
 
     costs : of the accesses among them, as (index of the instruction, cost)
-    lanes : of these warps, that did
+    lanes : a number that tells which of these warps' lanes did, if somebody looks for loops
     """
 
     start: int
@@ -23,6 +23,10 @@ class Visit:
     stop: int = 0
     costs: list[tuple[int, Cost]] = field(default_factory=list)
     lanes: int = 0
+
+    @property
+    def instructions(self) -> range:
+        return range(self.start, self.stop)
 
 
 @dataclass
