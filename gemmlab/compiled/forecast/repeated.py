@@ -16,7 +16,9 @@ from gemmlab.compiled.sass.execution.visits import Again, Visit, count, further
 from gemmlab.model.transactions import LINE, SECTOR
 
 SECTORS = LINE // SECTOR
-SIMULATED = 2_500_000  # instructions of warps: as many are simulated, if there are so many
+# Instructions of warps: as many are simulated, if there are so many. How far few blocks are in step
+# differs from one turn to the next, so that of FEW warps in all more are needed.
+SIMULATED, OF_FEW, FEW = 2_500_000, 5_000_000, 100
 AT_FIRST = 1500  # instructions of each warp that are simulated at least of what was left out
 
 Part = tuple[float, list[Visit]]
@@ -26,13 +28,15 @@ def parts(visits: Sequence[Visit]) -> list[Part]:
     """Return runs with fewer turns, and how often each counts: together as often as all turns.
 
     >>> import numpy as np
-    >>> turn = Visit(3, np.arange(200), 503)
+    >>> turn = Visit(3, np.arange(200), 503)  # of 200 warps
     >>> whole = [turn, turn, Again.of([turn], [turn], 100), turn]
     >>> [(round(often, 1), len(run)) for often, run in parts(whole)]
     [(-4.1, 7), (5.1, 26)]
     """
     sites = {again.site: again for again in _agains(visits)}
-    if not sites or count(visits) <= SIMULATED:
+    warps = max((len(again.warps) for again in sites.values()), default=0)
+    enough = OF_FEW if warps <= FEW else SIMULATED
+    if not sites or count(visits) <= enough:
         return [(1.0, unrolled(visits, dict.fromkeys(sites, NEVER))[0])]
     least = {site: _turns(again, AT_FIRST) for site, again in sites.items()}
     first, done = unrolled(visits, least)
@@ -43,7 +47,7 @@ def parts(visits: Sequence[Visit]) -> list[Part]:
         there = [v for v in first if isinstance(v, Again) and v.site in group]
         if not there:
             continue
-        part = max(SIMULATED - mine, mine // 3) / count(there)
+        part = max(enough - mine, mine // 3) / count(there)
         more = {v.site: least[v.site] + math.ceil(part * v.times) for v in there}
         run, did = unrolled(visits, least | more)
         missing, simulated = (

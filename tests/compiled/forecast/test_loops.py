@@ -90,7 +90,7 @@ def executed(text, turns=200, loops=True, array=None, blocks=264, **numbers):
 def short(monkeypatch):
     """Loops are cut short though they are not long."""
     monkeypatch.setattr(loops, "LEAST", 60)
-    monkeypatch.setattr(repeated, "SIMULATED", 10_000)
+    monkeypatch.setattr(repeated, "OF_FEW", 10_000)
     monkeypatch.setattr(repeated, "AT_FIRST", 150)
 
 
