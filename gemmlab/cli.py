@@ -91,7 +91,7 @@ def _add_simulate(verbs: Any) -> None:
     add.add_argument(
         "--device",
         metavar="GPU",
-        help=f"predict, too, how long each launch takes on it: {' or '.join(known())}",
+        help=f"predict, too, how long each launch takes on it: {', '.join(known())}",
     )
     add.add_argument(
         "--sample",
@@ -279,7 +279,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         if arguments.device not in known():
             return _fail(
                 f"--device {arguments.device}: no launch is predicted for this GPU; use "
-                f"{' or '.join(known())}"
+                f"{', '.join(known())}"
             )
         if lacking():
             return _fail(f"--device compiles the kernels: {lacking()}")

@@ -27,6 +27,7 @@ from benchmarks.forecast.errors import (
 )
 from benchmarks.forecast.ladder import Case, families_cases
 from benchmarks.forecast.others.case import CLASSES
+from benchmarks.forecast.others.sets import FILES, entry
 from benchmarks.forecast.others.table import Beside, beside
 from benchmarks.forecast.published import FIRST, Published, errors, published, sources
 from benchmarks.forecast.published import SINCE as PUBLISHED_SINCE
@@ -100,9 +101,10 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
                 library if kernel.library else simt if kernel in kernels.LADDER else tensor_cores
             )
             group.append((one.predicted, one.measured))
-        timings = stored(name, "others_timed")
-        for one in beside(stored(name, "others_predicted"), timings) if timings else ():
-            others_.append((one.predicted, one.measured))
+        for file in FILES.values():
+            timings = stored(name, f"{file}_timed")
+            for one in beside(stored(name, f"{file}_predicted"), timings) if timings else ():
+                others_.append((one.predicted, one.measured))
     return found
 
 
@@ -152,12 +154,15 @@ def picture() -> Figure:
 
 
 def others(name: str) -> str:
-    """The kernels one by one, and the error of each class; first as they were predicted first."""
-    timings = stored(name, "others_timed")
-    return "\n\n".join(
-        f"{dates(predictions, timings)}\n\n{kernel_by_kernel(beside(predictions, timings))}"
-        for predictions in first_and_since(name, "others_predicted")
-    )
+    """Each set's kernels, and the error of each class; first as they were predicted first."""
+    told = []
+    for file in FILES.values():
+        timings = stored(name, f"{file}_timed")
+        told += [
+            f"{dates(predictions, timings)}\n\n{kernel_by_kernel(beside(predictions, timings))}"
+            for predictions in first_and_since(name, f"{file}_predicted")
+        ]
+    return "\n\n".join(told)
 
 
 def compiled(name: str) -> str:
@@ -202,7 +207,7 @@ def kernel_by_kernel(rows: list[Beside]) -> str:
         for one in members:
             errors = (one.error, one.memory_error) if one.measured else ()
             cells.append(
-                [f"`{one.case.name}`", ms(one.measured), ms(one.predicted),
+                [f"`{entry(one.case)}`", ms(one.measured), ms(one.predicted),
                  *([percent(e) for e in errors] or ["", ""]), one.by, one.case.idea.rstrip(".")]
             )  # fmt: skip
         if all(one.measured for one in members):
@@ -224,7 +229,7 @@ def first_and_since(name: str, what: str) -> list[Written]:
 def dates(predictions: Written, timings: Written | None) -> str:
     """When what was written down."""
     if timings is None:
-        return f"{made(predictions)}; not timed yet."
+        return f"{made(predictions)}; not measured yet."
     return f"{made(predictions)}; timed on {moment(timings.provenance['date'])}."
 
 
@@ -373,9 +378,10 @@ def elsewhere() -> str:
 
 def card(found: list[Published]) -> list[str]:
     """How many kernels, mean errors of both predictions, and the middle and largest one since."""
-    since = errors(found)
+    first, since = errors(found, since=False), errors(found)
     middle, largest = median(map(abs, since)), max(since, key=abs)
-    return [f"{len(found)}", mean(errors(found, since=False)), mean(since), f"{middle:.1%}",
+    of = "" if len(first) == len(found) else f" of {len(first)}"
+    return [f"{len(found)}", f"{mean(first)}{of}", mean(since), f"{middle:.1%}",
             percent(largest)]  # fmt: skip
 
 

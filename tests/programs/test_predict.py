@@ -107,7 +107,7 @@ def test_one_kernel_as_data_and_as_a_page(cubin, tmp_path, capsys):
         (("{cubin}", "--grid", "4", "--arg", "int3:5"), 2, "'int3' is no format of NumPy's"),
         (("{cubin}", "--grid", "4", "--arg", "int8:x"), 2, "'x' is no number of int8"),
         (("{cubin}", "--grid", "4", "--arg", "5"), 2, "'5' is no argument, such as float32"),
-        (("{program}", "--device", "h200,h300"), 2, "'h300' is not known; use h100_sxm, h200"),
+        (("{program}", "--device", "h200,h300"), 2, "'h300' is not known; use a100_40gb, a100"),
         (("nowhere.py",), 2, "there is no file 'nowhere.py'"),
     ],
 )

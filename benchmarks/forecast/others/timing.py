@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.forecast.others.case import Case
+from benchmarks.forecast.others.sets import entry
 from benchmarks.forecast.written import compilers
 from benchmarks.samples.realistic import is_right
 from gemmlab.compiled.sass.execution.machine import dim
@@ -41,7 +42,7 @@ def timed(case: Case, size: int | None = None) -> dict[str, Any]:
     warm = [sample(cuda, call) for _ in range(gpu.WARM_UP)]
     samples = [sample(cuda, call) for _ in range(repetitions(min(warm), None))]
     return {
-        "kernel": case.name,
+        "kernel": entry(case),
         "source_sha256": case.source_sha256,
         "right": right,
         "ns": [round(1e9 * s) for s in samples],

@@ -21,7 +21,13 @@ from gemmlab.compiled.forecast.executed import (
 )
 from gemmlab.compiled.forecast.telling import LITERATURE, LineTime, lines
 from gemmlab.compiled.forecast.unsure import Unsure, unsure
-from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
+from gemmlab.compiled.forecast.whole_gpu import (
+    clock,
+    dram_bytes,
+    dram_time,
+    launch_latency,
+    sm_facts,
+)
 from gemmlab.compiled.sass.code import Code, Frames, code_of
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
@@ -248,7 +254,8 @@ def forecast(
     times = {"sm": cycles / clock(executed, use)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
-    times["dram"] = dram_time(min(executed.footprint, SECTOR * sectors), target)
+    once, anywhere = dram_bytes(executed, cold)
+    times["dram"] = dram_time(min(once, SECTOR * sectors) + anywhere, target)
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
     return Forecast(

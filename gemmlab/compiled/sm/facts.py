@@ -69,6 +69,7 @@ class Facts:
     l2_latency: int = _cycles()  # where one SM alone asks for its lines
     l2_latency_for_all: int = _cycles()  # where all SMs ask
     dram_latency: int = _cycles()
+    dram_spread: int = _cycles()  # less for the nearest lines, and more for the farthest ones
     copy_latency: int = _cycles()  # more, where a load goes to shared memory
     register_latency: int = _cycles()  # more, for each further register of a lane
     wavefront_latency: int = _cycles()  # more, for each further wavefront
@@ -82,7 +83,13 @@ class Facts:
     l2_bytes_at_most: float = _quantity("B/cycle")  # where few ask, or neighbours for the same
     dram_bytes_per_cycle: float = _quantity("B/cycle")  # while written lines leave L2 for others
     dram_stored_per_cycle: float = _quantity("B/cycle")  # while each written line sends another one
+    # Latency more while all SMs read, or read and write as much, for 0, 1/4, 1/2, 3/4 and 9/10 of
+    # the time that device memory has.
+    dram_read_crowd: tuple[float, ...] = _quantity("cycle")
+    dram_copy_crowd: tuple[float, ...] = _quantity("cycle")
 
+    block_latency: int = _cycles()  # from the end of a block to the first instruction of the next
+    block_interval: int = _cycles()  # from one block of an SM to the next, where a launch begins
     barrier_latency: int = _cycles()  # from the last warp that comes
     barrier_delay: int = _cycles()  # before a warp that comes waits
     barrier_interval: int = _cycles()  # of each warp that comes

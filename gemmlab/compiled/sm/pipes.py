@@ -104,7 +104,8 @@ OPCODES = {
     "conversion": "I2F",
     "reduction": "REDUX CREDUX",
     "tensor": "HMMA IMMA DMMA BMMA QMMA",
-    "constant": "LDC ULDC LDCU",
+    "constant": "LDC",
+    "slot": "ULDC LDCU NOP",
     "register": "S2R S2UR B2R R2B",
     "shared": "LDS STS LDSM STSM ATOMS SHFL",
     "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX",
@@ -131,6 +132,7 @@ WITHOUT_PIPE = {
     "copy": Use(Kind.COPY, unit=Unit.COPY),
     "copies": Use(Kind.COPY, unit=Unit.COPIES),
     "branch": Use(Kind.BRANCH),
+    "slot": Use(Kind.OTHER),
 }
 
 
