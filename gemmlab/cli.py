@@ -15,9 +15,10 @@ from gemmlab import doctor, grading
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import known
 from gemmlab.measure import recording, records
-from gemmlab.programs import following, predict_verb
+from gemmlab.programs import following, predicting
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
+from gemmlab.programs.predicted import FORMATS as PREDICTED
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
 # Exit statuses of `simulate`, where the program itself ended with 0.
@@ -33,7 +34,7 @@ HANDED_OVER = {  # to run.py, with all their arguments
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code, 0 if all went well."""
     parser = _parser()
-    argv, of_program = predict_verb.parted(sys.argv[1:] if argv is None else argv)
+    argv, of_program = predicting.split(sys.argv[1:] if argv is None else argv)
     arguments, rest = parser.parse_known_args(argv)
     if rest and arguments.verb not in (*HANDED_OVER, "class"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -59,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         add = verbs.add_parser(verb, help=line, add_help=False)
         add.set_defaults(do=_run_py)
     _add_simulate(verbs)
-    predict_verb.add_to(verbs)
+    predicting.add_to(verbs, PREDICTED)
     _add_grade(verbs)
     add = verbs.add_parser(
         "class", help="for teachers: assignments, a syllabus, answers, exams", add_help=False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from gemmlab.compiled.forecast import source_page
 from gemmlab.compiled.forecast.source_page import LEAST, text_of, told
 from gemmlab.compiled.forecast.telling import LineTime, sentence
 from gemmlab.here.driver import version
-from gemmlab.programs.predicting import Launch, titles
+from gemmlab.programs.predicting import Formats, Launch, Told, titles
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.kernel import Forecast
@@ -27,19 +26,6 @@ LIMITS = {
     "l2": "the L2 cache",
     "blocks": "the handing out of blocks",
 }
-
-
-@dataclass(frozen=True)
-class Told:
-    """What is told: the launches of a program or of a module, and the devices.
-
-    remarks : what to know of all of them
-    """
-
-    target: str
-    launches: Sequence[Launch]
-    devices: Sequence[str]
-    remarks: Sequence[str] = ()
 
 
 def duration(seconds: float) -> str:
@@ -227,6 +213,7 @@ def _rounded(shares: Mapping[str, float]) -> dict[str, float]:
 STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0 auto; max-width: 76em; padding: 0 1em 3em; background: light-dark(#fff, #16181c);
+ color: light-dark(#1b1b1b, #e6e6e6);
  font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5em; overflow-wrap: anywhere; } h2 { font-size: 1.15em; margin-bottom: .2em;
  overflow-wrap: anywhere; }
@@ -285,3 +272,6 @@ def _device(title: str, forecast: Forecast, is_open: bool) -> str:
         f'<details class="device"{" open" * is_open}><summary>{head}</summary>'
         f"<p>{escape(sentence(forecast))}</p>{unsure}{source_page.listing(forecast)}</details>"
     )
+
+
+FORMATS = Formats(as_text, as_json, as_html)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.forecast.compiled.cubins import kept
 from gemmlab import cuda
 from gemmlab.cli import main
-from gemmlab.programs import predict_verb, predicting
+from gemmlab.programs import predicting
 from gemmlab.programs.predicted import WIDTH, duration
 from gemmlab.simt.cuda.kernels import Call
 
@@ -138,7 +138,7 @@ def test_a_program_that_fails_and_a_launch_that_cannot_be_forecast(tmp_path, cub
 
 
 def test_without_the_compilers_it_says_how_to_get_them(program, monkeypatch, capsys):
-    monkeypatch.setattr(predict_verb, "lacking", lambda: "there is no ptxas; pip install it")
+    monkeypatch.setattr(predicting, "lacking", lambda: "there is no ptxas; pip install it")
     assert main(["predict", program]) == 4
     assert "there is no ptxas; pip install it" in capsys.readouterr().err
 

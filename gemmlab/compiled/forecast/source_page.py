@@ -10,12 +10,9 @@ import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from gemmlab.compiled.forecast.telling import LineTime, sentence, slots_of
-
-if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.kernel import Forecast
+from gemmlab.compiled.forecast.telling import LineTime, Told, sentence, slots_of
 
 ISSUED = "issued"
 
@@ -71,11 +68,10 @@ def text_of(line: LineTime) -> str:
 # ------------------------------------------------------------------------------------------ page
 
 STYLE = """
-.gl { --ground: #fff; --ink: #1b1b1b; --faint: #6a6a6a; --rule: #ddd; --issued: #0072b2;
- --global: #d55e00; --shared: #e69f00; --queue: #cc79a7; --before: #8c7ae6; --barrier: #009e73;
- --other: #999; color: var(--ink); font: 14px/1.45 system-ui, sans-serif; }
-@media (prefers-color-scheme: dark) { .gl { --ground: #16181c; --ink: #e6e6e6; --faint: #9a9a9a;
- --rule: #333; --issued: #3d9be0; --global: #ff8a3c; --other: #777; } }
+.gl { --faint: color-mix(in srgb, currentColor 66%, transparent); --rule: color-mix(in srgb,
+ currentColor 18%, transparent); --issued: #2b87cc; --global: #e2640a; --shared: #d99a00;
+ --queue: #c76a9f; --before: #8c7ae6; --barrier: #009e73; --other: #8a8a8a;
+ font: 14px/1.45 system-ui, sans-serif; }
 .gl .legend span { display: inline-block; margin-right: 1.1em; white-space: nowrap; }
 .gl .legend i { display: inline-block; width: .8em; height: .8em; margin-right: .35em; }
 .gl .file { color: var(--faint); margin: 1em 0 .2em; overflow-wrap: anywhere; }
@@ -118,7 +114,7 @@ def legend() -> str:
     return f'<p class="legend">{marks}</p><p class="file">{what}</p>'
 
 
-def listing(forecast: Forecast) -> str:
+def listing(forecast: Told) -> str:
     """Return the source with bars, by file; of code without lines, its dearest instructions."""
     lines = [line for line in forecast.lines if line.place]
     if not lines:
@@ -134,7 +130,7 @@ def listing(forecast: Forecast) -> str:
     return "".join(_file(forecast, file, found, most) for file, found in files.items())
 
 
-def _file(forecast: Forecast, file: str, found: Mapping[int, LineTime], most: float) -> str:
+def _file(forecast: Told, file: str, found: Mapping[int, LineTime], most: float) -> str:
     rows, before = [], None
     for number in _shown(sorted(found)):
         if before is not None and number > before + 1:
@@ -157,7 +153,7 @@ def _shown(numbers: Sequence[int]) -> Iterator[int]:
             yield from range(number + 1, following)
 
 
-def _row(forecast: Forecast, number: int, text: str, line: LineTime | None, most: float) -> str:
+def _row(forecast: Told, number: int, text: str, line: LineTime | None, most: float) -> str:
     code = f"<code>{escape(text.rstrip()) or ' '}</code>"
     if line is None:
         return f'<div class="line"><b>{number}</b><span></span><u></u>{code}</div>'
@@ -172,7 +168,7 @@ def _row(forecast: Forecast, number: int, text: str, line: LineTime | None, most
     return f'<details><summary class="line" title="{title}">{cells}</summary>{inside}</details>'
 
 
-def _instructions(forecast: Forecast, places: Sequence[int]) -> str:
+def _instructions(forecast: Told, places: Sequence[int]) -> str:
     """Return a table of instructions: how often warps issued them, and their share of the slots."""
     result, listing = forecast.result, forecast.listing
     slots = slots_of(result) / result.slots
@@ -187,7 +183,9 @@ def _instructions(forecast: Forecast, places: Sequence[int]) -> str:
     return f"<table>{head}{''.join(rows)}</table>"
 
 
-def as_html(forecast: Forecast) -> str:
+def as_html(forecast: Told) -> str:
     """Return a forecast as a notebook shows it: the time, what limits it, and the source."""
     head = f"<p><b>{escape(str(forecast))}</b><br>{escape(sentence(forecast))}</p>"
+    if not forecast.lines:
+        return head
     return f'<div class="gl"><style>{STYLE}</style>{head}{legend()}{listing(forecast)}</div>'

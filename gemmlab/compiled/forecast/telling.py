@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from gemmlab.compiled.sass.compiling import Frame
+from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason, Result
-
-if TYPE_CHECKING:
-    from gemmlab.compiled.forecast.kernel import Forecast
 
 DONE = {
     Kind.FMA: "float32 arithmetic",
@@ -69,7 +67,27 @@ def waits(result: Result) -> dict[str, float]:
     return {cause: n / result.slots for cause, n in _falling(found) if n}
 
 
-def sentence(forecast: Forecast) -> str:
+class Told(Protocol):
+    """What is told of a `Forecast`."""
+
+    listing: Listing
+    times: Mapping[str, float]
+    result: Result
+
+    @property
+    def bottleneck(self) -> str:
+        """The part that needs longest."""
+
+    @property
+    def lines(self) -> list[LineTime]:
+        """What each line of the source takes."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether the GPU's facts were measured on one."""
+
+
+def sentence(forecast: Told) -> str:
     """Say what a launch waits for most, and what its issue slots are used for.
 
     Where the GPU's facts are from the literature it says so, too.
@@ -78,7 +96,7 @@ def sentence(forecast: Forecast) -> str:
     return told if forecast.measured else f"{told} {LITERATURE[0].upper()}{LITERATURE[1:]}."
 
 
-def _most(forecast: Forecast) -> str:
+def _most(forecast: Told) -> str:
     if forecast.bottleneck != "sm":
         alone = forecast.times["sm"] / forecast.times[forecast.bottleneck]
         part = PARTS[forecast.bottleneck]

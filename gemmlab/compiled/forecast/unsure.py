@@ -1,7 +1,8 @@
 """Some instructions are not known here: a forecast says which, and how much hangs on them.
 
-Their results are taken for zeros. What reads these, and what reads that, is followed through the
-registers and shared memory: a branch among them decides what else is executed.
+What one does, or on which pipe it runs, may be unknown. Its result is taken for zero. What reads
+that, and what reads this, is followed through the registers and shared memory: a branch among them
+decides what else is executed.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from gemmlab.compiled.forecast.telling import slots_of
-from gemmlab.compiled.sass.listing import Address, Constant, Instruction, Listing, Predicate, parse
+import numpy as np
+
+from gemmlab.compiled.sass.listing import (
+    Address,
+    Constant,
+    Instruction,
+    Listing,
+    Predicate,
+    parse,
+)
 from gemmlab.compiled.sass.listing import Register as Reg
-from gemmlab.compiled.sm.result import Result
+from gemmlab.compiled.sm.pipes import GROUP_OF
 
 _START = {"R": 0, "UR": 256, "P": 320, "UP": 328}  # of a file's bits in a set of registers
 _MEMORY = {"LDS": 336, "STS": 336, "LDSM": 336, "LDL": 337, "STL": 337}  # bits of memories
@@ -43,15 +52,34 @@ class Unsure:
         return told + self.decides * ", and so does which instructions or addresses follow"
 
 
-def unsure(code: Listing, result: Result, unknown: Collection[int]) -> Unsure | None:
-    """Return what is unsure where these instructions are not known; None where all are."""
+# They take an issue slot, and nothing waits for them; UR… and others of a warp have a pipe.
+PIPELESS = {"NOP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "FENCE", "ELECT", "PREEXIT"}
+
+
+def without_pipe(code: Listing, shares: np.ndarray) -> set[int]:
+    """Find the instructions with a share of the slots of which no pipe is known."""
+    return {
+        i
+        for i, one in enumerate(code.instructions)
+        if shares[i] and one.name not in GROUP_OF and one.name not in PIPELESS
+        if not one.name.startswith("U")
+    }
+
+
+def unsure(code: Listing, shares: np.ndarray, unknown: Collection[int]) -> Unsure | None:
+    """Return what is unsure; None where all that was executed is known.
+
+    shares : of the issue slots, of each instruction
+    unknown : instructions that were executed without their results
+    """
+    unknown = {*unknown, *without_pipe(code, shares)}
     if not unknown:
         return None
     hanging = hanging_on(code, unknown)
-    slots = slots_of(result)[sorted({*unknown, *hanging})].sum()
+    share = float(shares[sorted({*unknown, *hanging})].sum())
     opcodes = Counter(code.instructions[i].opcode for i in sorted(unknown))
     decides = any(_decides(code.instructions[i], bits) for i, bits in hanging.items())
-    return Unsure(dict(opcodes.most_common()), float(slots / result.slots), decides)
+    return Unsure(dict(opcodes.most_common()), share, decides)
 
 
 LOADS = ("LDG", "LD", "ATOM", "ATOMG", "LDGSTS", "UTMALDG")

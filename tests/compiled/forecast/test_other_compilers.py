@@ -3,6 +3,7 @@
 import ctypes
 import struct
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from benchmarks.forecast.compiled.cubins import kept
 from benchmarks.forecast.written import Written, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import predict_time
-from gemmlab.compiled.forecast.telling import own_frame
-from gemmlab.compiled.forecast.unsure import hanging_on
+from gemmlab.compiled.forecast.telling import own_frame, sentence
+from gemmlab.compiled.forecast.unsure import hanging_on, unsure
 from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.compiling import Frame
 from gemmlab.compiled.sass.execution.machine import launch
@@ -115,6 +116,12 @@ def test_a_launch_passes_addresses_and_bytes_as_the_kernel_takes_them(launched):
     assert int.from_bytes(third, "little") > 2**20
 
 
+def test_a_cubin_of_others_is_launched_by_the_name_of_its_kernel(launched):
+    code = replace(kept()["stencil"], entry="_Z7stencil4Cell")
+    timing.timed(CASES["stencil"], 2, code)
+    assert {function for function, *_ in launched} == {b"_Z7stencil4Cell"}
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CASES)
 def test_right_on_this_gpu(name):
@@ -167,7 +174,7 @@ PTX = """.version 8.8
 .visible .entry clocked(.param .u64 pa)
 {
  .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;
- ld.param.u64 %rd1,[pa]; mov.u32 %r1,%clock; and.b32 %r2,%r1,1; setp.eq.u32 %p1,%r2,7;
+ ld.param.u64 %rd1,[pa]; mov.u32 %r1,%clock; setp.lt.u32 %p1,%r1,5;
  @%p1 bra DONE;
  st.global.u32 [%rd1],%r1;
 DONE:
@@ -179,7 +186,7 @@ DONE:
 @pytest.mark.ptxas
 def test_what_is_not_known_is_named_and_does_not_stop_a_forecast():
     found = predict_time(PTX, 1, 32, np.zeros(1, np.uint32))
-    assert found.unsure.opcodes == {"CS2R.32": 1}
+    assert (found.unsure.opcodes, found.unsure.decides) == ({"CS2R.32": 1}, True)
     assert 0 < found.unsure.share < 1
     assert "1 CS2R.32" in str(found.unsure)
     with pytest.raises(NotImplementedError, match="SR_CLOCKLO"):
@@ -206,6 +213,15 @@ def test_what_hangs_on_a_result_is_followed_through_registers_and_shared_memory(
     assert sorted(hanging_on(code, {4})) == []
 
 
+def test_an_instruction_without_a_pipe_is_unsure_if_it_is_executed():
+    code = Listing("sm_90", instructions(CODE.replace("STS [R9], R1", "MOVM.16.MT88 R2, R1")), 16)
+    shares = np.full(9, 0.1)
+    found = unsure(code, shares, ())
+    assert (found.opcodes, found.share, found.decides) == ({"MOVM.16.MT88": 1}, 0.1, False)
+    shares[3] = 0
+    assert unsure(code, shares, ()) is None
+
+
 def test_a_line_is_of_the_file_that_somebody_wrote():
     library, own, outer = Frame("/x/site-packages/a.py", 3), Frame("k.py", 7), Frame("k.py", 20)
     assert own_frame((library, own, outer)) == own
@@ -227,3 +243,6 @@ def test_lines_have_all_slots_in_which_somebody_waited_or_issued():
     assert first.place.file.endswith("saxpy.cu")
     assert next(iter(first.told)) == "global memory"
     assert "saxpy.cu" in found._repr_html_()
+    alone = replace(found, frames=lambda: ())
+    assert alone.lines == []
+    assert alone._repr_html_() == f"<p><b>{found}</b><br>{sentence(found)}</p>"

@@ -1,4 +1,4 @@
-"""What accesses ask of L2 and device memory: recently used lines, lanes that go anywhere, stores."""
+"""Accesses ask of L2 and device memory: recently used lines, lanes that go anywhere, stores."""
 
 from dataclasses import replace
 
