@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -206,17 +205,14 @@ def of_module(
 
 def predict(launches: Iterable[Launch], devices: Sequence[str]) -> None:
     """Forecast each launch for each device; what cannot be forecast has its reason."""
-    told = Progress(list(launches), devices)
-    for launch in told.launches:
+    for launch in launches:
         for name in devices:
-            told.show(launch, name)
             try:
                 launch.made[name] = launch.predict(name)
             except Exception as error:  # of others' kernels: anything that compilers say
                 launch.made[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
             else:
                 launch.notes = _that_count(launch, launch.made[name])
-    told.clear()
 
 
 def _that_count(launch: Launch, made: Forecast) -> list[str]:
@@ -224,29 +220,6 @@ def _that_count(launch: Launch, made: Forecast) -> list[str]:
     from gemmlab.compiled.forecast.unsure import depends_on_data
 
     return launch.notes if launch.notes and depends_on_data(made.listing) else []
-
-
-class Progress:
-    """A line says on a terminal what is forecast, once it has taken two seconds."""
-
-    PATIENCE = 2.0
-
-    def __init__(self, launches: list[Launch], devices: Sequence[str]) -> None:
-        self.launches, self.count, self.done = launches, len(launches) * len(devices), 0
-        self.start, self.width = time.monotonic(), 0
-
-    def show(self, launch: Launch, device: str) -> None:
-        """Say what comes next."""
-        self.done += 1
-        if sys.stderr.isatty() and time.monotonic() - self.start > self.PATIENCE:
-            text = f"predicting {self.done} of {self.count}: {launch.kernel} on {device} …"
-            print(f"\r{text:<{self.width}}", end="", file=sys.stderr, flush=True)
-            self.width = len(text)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self.width:
-            print("\r" + " " * self.width, end="\r", file=sys.stderr, flush=True)
 
 
 # ------------------------------------------------------------------------- what the shell says
