@@ -26,6 +26,7 @@ from gemmlab.compiled.sass.execution.machine import Dim, dim
 from gemmlab.compiled.sm.facts import known
 from gemmlab.device import device as device_called
 from gemmlab.device import name_of
+from gemmlab.measure.backends import trial
 from gemmlab.programs import forecasts, running
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
 from gemmlab.simt.report.report import Origin
@@ -147,11 +148,18 @@ def _launch(call: Call) -> Launch:
     def predict(device: str) -> Forecast:
         from gemmlab.compiled.forecast.kernel import predict_time
 
-        with forecasts.generators():
-            return predict_time(
-                call.kernel, grid, block, *arguments, device=device,
-                shared_bytes=call.shared_bytes, **options,
-            )  # fmt: skip
+        try:
+            with forecasts.generators():
+                return predict_time(
+                    call.kernel, grid, block, *arguments, device=device,
+                    shared_bytes=call.shared_bytes, **options,
+                )  # fmt: skip
+        except Exception:
+            if call.kernel.origin is None:
+                raise
+            raise NotImplementedError(
+                "it stands for a kernel of Numba's own, as of cuda.reduce, whose code is another"
+            ) from None
 
     return Launch(origin.name, origin.file, origin.line, grid, block, predict)
 
@@ -210,9 +218,18 @@ def predict(launches: Iterable[Launch], devices: Sequence[str]) -> None:
             try:
                 launch.made[name] = launch.predict(name)
             except Exception as error:  # of others' kernels: anything that compilers say
-                launch.made[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                launch.made[name] = _short(error)
             else:
                 launch.notes = _that_count(launch, launch.made[name])
+
+
+LONGEST = 300  # characters of what a compiler says
+
+
+def _short(error: Exception) -> str:
+    plain = isinstance(error, (NotImplementedError, RuntimeError, ValueError))
+    text = " ".join((str(error) if plain else trial.told(error)).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _that_count(launch: Launch, made: Forecast) -> list[str]:
