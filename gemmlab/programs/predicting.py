@@ -1,15 +1,16 @@
 """`gemmlab predict`: a program's launches, or a compiled kernel, forecast for GPUs.
 
 A program runs with the simulated GPU in Numba's place, so that values that its kernels left are
-there for those that read them. Of a launch of more than 262,144 threads the first and the last
-blocks alone are simulated, unless all are asked for: what the others store is missing then, and a
-forecast whose launch reads such an array says so. The first launch of each kernel with one grid,
-one block and arrays of the same shapes is forecast.
+there for those that read them. Of a launch of more than `WHOLE` threads the first and the last
+block alone are simulated, unless all are asked for: what the others store is missing then, and a
+forecast whose branches or addresses may depend on it says so. The first launch of each kernel with
+one grid, one block and arrays of the same shapes is forecast.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,7 @@ from gemmlab.device import name_of
 from gemmlab.measure.backends import trial
 from gemmlab.programs import forecasts, running
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
+from gemmlab.simt.launch import LANES
 from gemmlab.simt.report.report import Origin
 
 if TYPE_CHECKING:
@@ -126,10 +128,19 @@ class Launches:
             name for kept, name in self.partial for a in arrays if np.may_share_memory(a, kept)
         }
         return [
-            f"branches or addresses depend on arrays, which it shares with {name}, of which a part "
-            "of the blocks was simulated; --whole simulates all"
+            f"branches or addresses depend on arrays, which it shares with {name}, of which "
+            "two blocks were simulated; --whole simulates all"
             for name in sorted(names)
         ]
+
+
+WHOLE = 2 * LANES  # threads of a launch that is simulated as a whole
+
+
+def ends(call: Call) -> bool | tuple[int, ...]:
+    """Return the first and the last block of a large launch; False for one that runs whole."""
+    blocks = math.prod(dim(call.grid))
+    return blocks * math.prod(dim(call.block)) > WHOLE and (0, blocks - 1)
 
 
 def _shape(argument: Any) -> Any:
@@ -167,12 +178,12 @@ def _launch(call: Call) -> Launch:
 def of_program(
     target: str, arguments: Sequence[str], kernel: str | None, whole: bool = False
 ) -> tuple[list[Launch], int, int]:
-    """Run a program: its launches, its exit status, and of how many launches a part alone ran.
+    """Run a program: its launches, its exit status, and of how many launches two blocks alone ran.
 
     What it prints goes to standard error. NoLaunchError says what it launches instead.
     """
     found = Launches(kernel)
-    watched = watching(found.after, found.before, not whole)
+    watched = watching(found.after, found.before, False if whole else ends)
     told = redirect_stdout(sys.stderr)
     with running.as_program(target, arguments), running.in_place_of_numba(), watched, told:
         status = running.status(target)
@@ -406,13 +417,13 @@ def verb(asked: argparse.Namespace, formats: Formats) -> int:
 
 
 def _remarks(launches: Sequence[Launch], status: int, sampled: int) -> list[str]:
-    """Say how the program ended, and of how many launches a part ran, where that may matter."""
+    """Say how the program ended, and of how many launches two blocks ran, where that may matter."""
     ended = [f"The program ended with status {status}."] if status else []
     if sampled and (status or any(launch.notes for launch in launches)):
         count = "One launch" if sampled == 1 else f"{sampled:,} launches"
         ended.append(
-            f"{count} of more than 262,144 threads ran for the first and the last blocks alone: "
-            "what the others store is missing in what the program saw. --whole runs all of them."
+            f"{count} of more than {WHOLE:,} threads ran for the first and the last block alone: "
+            "what the others store is missing in what the program saw. --whole runs all blocks."
         )
     return ended
 
@@ -420,7 +431,7 @@ def _remarks(launches: Sequence[Launch], status: int, sampled: int) -> list[str]
 def _launches(
     asked: argparse.Namespace, target: str, kernel: str | None, device: str
 ) -> tuple[list[Launch], int, int]:
-    """Return launches, the program's exit status, and of how many launches a part alone ran."""
+    """Return launches, the program's exit status, and of how many launches two blocks alone ran."""
     if is_compiled(Path(target)):
         if asked.grid is None:
             raise ValueError(f"{target} is compiled code: say --grid, --block and each --arg")
