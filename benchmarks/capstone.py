@@ -1,12 +1,13 @@
-"""Five entries for each of two shapes of chapter 14: measured beside predicted, in which order.
+"""Five entries for each shape of chapter 14: measured beside predicted, in which order.
 
     python -m benchmarks.capstone OUT.json         on a GPU: needs Numba-CUDA, no compiler of ours
     python -m benchmarks.capstone --forecasts      where there is a compiler: writes the predictions
+    python -m benchmarks.capstone --logs           those of the entries alone
 
-`--forecasts` judges and predicts the entries of `benchmarks.samples.capstone_entries` for the
-square and the skinny shape, and the course's kernels for all three: gemmlab/course/worklog/ keeps
-them in worked.json and beside.json. The other form times the same entries and
-writes OUT.json: it ends with status 1 where an entry is wrong, and says where the order of two
+`--forecasts` judges and predicts the entries of `benchmarks.samples.capstone_entries` and the
+course's kernels: gemmlab/course/worklog/ keeps them in worked.json and beside.json. The other form
+times the entries of the square and of the skinny shape and writes OUT.json: it ends
+with status 1 where an entry is wrong, and says where the order of two
 measured times is not that of the predicted ones.
 """
 
@@ -26,7 +27,6 @@ from gemmlab.here.driver import stamp
 from gemmlab.kernels import own
 from gemmlab.measure import backends
 
-SHAPES = ("square", "skinny")
 GPUS, BESIDE, WORKED = worklog.GPUS, worklog.BESIDE, worklog.WORKED
 FASTER = 4  # times, of the last entry over the first
 
@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
 
 
 def forecasts() -> None:
-    """Predict the course's kernels and the entries, and keep both."""
+    """Predict the course's kernels, and keep that."""
     beside: dict[str, dict[str, dict[str, float]]] = {}
     for name, shape in worklog.SHAPES.items():
         beside[name] = {}
@@ -47,8 +47,12 @@ def forecasts() -> None:
             print(name, rung.name, *map(duration, found.values()), flush=True)
         beside[name][kernels.REFERENCE.name] = library(shape.problem)
     files.put(BESIDE, (json.dumps(beside, indent=1) + "\n").encode())
+
+
+def worked() -> None:
+    """Judge and predict the entries, and keep their logs."""
     logs = {}
-    for name in SHAPES:
+    for name in worklog.SHAPES:
         with tempfile.TemporaryDirectory() as folder:
             log = worklog.open(name, folder)
             for tried in entries(name):
@@ -79,6 +83,8 @@ def measured(out: Path) -> int:
     found, wrong, status = stamp("date"), [], 0
     for name, log in json.loads(WORKED.read_text("utf-8")).items():
         shape, rows = worklog.SHAPES[name], []
+        if shape.batch > 1:
+            continue
         for tried, entry in zip(entries(name), log["entries"], strict=True):
             rung = own(tried.kernel, **launch(tried, name))
             made = backends.run(rung, shape.problem, "gpu")
@@ -110,12 +116,15 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.capstone", description=__doc__)
     parser.add_argument("out", nargs="?", type=Path, metavar="OUT.json")
     parser.add_argument("--forecasts", action="store_true")
+    parser.add_argument("--logs", action="store_true")
     options = parser.parse_args(argv)
     if options.forecasts:
         forecasts()
+    if options.forecasts or options.logs:
+        worked()
         return 0
     if options.out is None:
-        parser.error("say OUT.json, or --forecasts")
+        parser.error("say OUT.json, --forecasts or --logs")
     return measured(options.out)
 
 

@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         before = {one.id for one in told}
         told.update(template(app, pages), update_creation_date=False)
         for one in told:
-            one.flags.discard("python-format")  # a per cent sign is one
+            one.flags -= {"python-format", "python-brace-format"}  # a per cent sign, a class
         changed |= before != {one.id for one in told}
         if not check:
             path = LOCALE / language / "LC_MESSAGES" / f"{DOMAIN}.po"

@@ -4,9 +4,11 @@
 What a list says of a chapter stands in its notebook, as the metadata ``gemmlab``:
 
     title     its name, in README
-    card      the same on the first page, where it is another
-    question  what the card asks
+    card      the same on the map, where it is another
+    question  what it asks
     footer    how long it takes, and what a reader builds
+    idea, needs, track
+              what the map has (`gemmlab.course.course_map`)
     can       what a reader can do afterwards
 """
 
@@ -18,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import ROOT
+from gemmlab.course import course_map
 
 BEGIN, END = "<!-- chapters: written by book/chapters.py -->", "<!-- end of chapters -->"
 LISTS = re.compile(f"(?<={BEGIN}\n).*?(?={END})", re.DOTALL)
@@ -38,23 +41,21 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def cards() -> str:
-    """The cards of the first page."""
-    lines = [":::::{grid} 1 2 2 3", ":gutter: 3", ":class-container: gemmlab-chapters", ""]
-    for path, said in chapters():
-        number, name = int(path.name[:2]), said.get("card", said["title"])
-        lines += [
-            f"::::{{grid-item-card}} {f'{number} · ' if number else ''}{name}",
-            f":link: notebooks/{path.stem}",
-            ":link-type: doc",
-            said["question"],
-            ":::{card-footer}",
-            said["footer"],
-            ":::",
-            "::::",
-            "",
-        ]
-    return "\n".join([*lines[:-1], ":::::"]) + "\n"
+def chart() -> str:
+    """The map of the first page: paragraphs that a catalogue translates, and lines beside them."""
+    legend = (f"[{words}]{{.{name}}}" for name, words in course_map.LINES.items())
+    lines = ["::::{div} gemmlab-map", " ".join(legend), ""]
+    for row, station in enumerate(course_map.stations()):
+        links = [(station.path, station.title)]
+        links += [(s.path, "appendix") for s in course_map.appendices(station)]
+        name = ", ".join(f"[{name}](notebooks/{path.stem})" for path, name in links)
+        idea = f"*{station.idea}* {station.told}".rstrip()
+        lines += ["- ```{raw} html", f"  {course_map.drawing(row)}", "  ```"]
+        for first, second in ((name, station.question), (idea, station.footer)):
+            lines += ["", "  :::{div}", f"  {first}", "", f"  {second}", "  :::"]
+        lines.append("")
+    told = [f"**{name}:** {what}" for name, what in course_map.ways().items()]
+    return "\n".join([*lines, *(line for one in told for line in (one, "")), "::::"]) + "\n"
 
 
 def contents() -> str:
@@ -70,7 +71,7 @@ def contents() -> str:
 
 def up_to_date() -> dict[Path, str]:
     """The pages with their lists as the notebooks have them."""
-    pages = {ROOT / "README.md": table(), ROOT / "book" / "index.md": cards()}
+    pages = {ROOT / "README.md": table(), ROOT / "book" / "index.md": chart()}
     found = {path: _listed(path.read_text("utf-8"), text) for path, text in pages.items()}
     first, _ = next(chapters())
     notebook = json.loads(first.read_text("utf-8"))

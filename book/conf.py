@@ -16,6 +16,7 @@ CHAPTERS = BOOK.parent / "notebooks"
 sys.path.append(str(BOOK.parent))
 
 from book import executed, film, languages, outside, repository, terms  # noqa: E402
+from gemmlab.course import course_map  # noqa: E402
 from lab import translated  # noqa: E402
 
 _ = languages._  # the site's own words in the language that is built
@@ -191,13 +192,14 @@ myst_heading_anchors = 3
 
 html_theme = "sphinx_book_theme"
 html_title = "gemmlab"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(course_map.STYLE)]
 templates_path = ["_templates"]
 html_favicon = "_static/icon.svg"
-html_css_files = ["gemmlab.css", "print.css"]
+html_css_files = ["gemmlab.css", "print.css", course_map.STYLE.name]
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_js_files = [("film.js", {"defer": "defer"}), ("names.js", {"defer": "defer"})]
 if os.environ.get("GEMMLAB_LIVE"):  # explorers come alive in the page: see `_static/live`
+    html_js_files.append(("live/progress.js", {"type": "module"}))
     html_js_files.append(("live/live.js", {"type": "module"}))
 html_search_scorer = str(BOOK / "scorer.js")  # chapters before decisions
 html_theme_options = {

@@ -1,4 +1,4 @@
-"""The command ``gemmlab``: doctor, lab, simulate, grade, class, league, record, check, book."""
+"""The command ``gemmlab``: doctor, lab, simulate, predict, grade, class, league, record, …"""
 
 import argparse
 import contextlib
@@ -15,9 +15,10 @@ from gemmlab import doctor, grading
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import known
 from gemmlab.measure import recording, records
-from gemmlab.programs import following
+from gemmlab.programs import following, predicting
 from gemmlab.programs import running as programs
 from gemmlab.programs.formats import FORMATS
+from gemmlab.programs.predicted import FORMATS as PREDICTED
 
 RUN_PY = Path(__file__).parents[1] / "run.py"  # beside the package in a clone
 # Exit statuses of `simulate`, where the program itself ended with 0.
@@ -33,13 +34,14 @@ HANDED_OVER = {  # to run.py, with all their arguments
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code, 0 if all went well."""
     parser = _parser()
+    argv, of_program = predicting.split(sys.argv[1:] if argv is None else argv)
     arguments, rest = parser.parse_known_args(argv)
     if rest and arguments.verb not in (*HANDED_OVER, "class"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if arguments.verb is None:
         parser.print_help()
         return 0
-    arguments.rest = rest
+    arguments.rest = of_program or rest
     try:
         return arguments.do(arguments)
     except (OSError, ValueError) as error:
@@ -58,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         add = verbs.add_parser(verb, help=line, add_help=False)
         add.set_defaults(do=_run_py)
     _add_simulate(verbs)
+    predicting.add_to(verbs, PREDICTED)
     _add_grade(verbs)
     add = verbs.add_parser(
         "class", help="for teachers: assignments, a syllabus, answers, exams", add_help=False
@@ -66,7 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     add = verbs.add_parser("league", help="judge work logs anew, and rank their entries")
     add.add_argument("logs", metavar="LOG", nargs="+", type=Path, help="a file worklog-SHAPE.json")
     add.add_argument("--csv", type=Path, metavar="FILE", help="write the table, too")
-    add.add_argument("--seed", default="gemmlab", metavar="TEXT", help="decides what is drawn")
+    add.add_argument(
+        "--seed", default="", metavar="TEXT",
+        help="decides what is drawn: a text that only you know (default: a new one, told)",
+    )  # fmt: skip
     add.set_defaults(do=_league)
     _add_record(verbs)
     add = verbs.add_parser("check", help="validate files of recorded measurements")
@@ -86,7 +92,7 @@ def _add_simulate(verbs: Any) -> None:
     add.add_argument(
         "--device",
         metavar="GPU",
-        help=f"predict, too, how long each launch takes on it: {' or '.join(known())}",
+        help=f"predict, too, how long each launch takes on it: {', '.join(known())}",
     )
     add.add_argument(
         "--sample",
@@ -274,7 +280,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         if arguments.device not in known():
             return _fail(
                 f"--device {arguments.device}: no launch is predicted for this GPU; use "
-                f"{' or '.join(known())}"
+                f"{', '.join(known())}"
             )
         if lacking():
             return _fail(f"--device compiles the kernels: {lacking()}")
@@ -354,7 +360,10 @@ def _class(arguments: argparse.Namespace) -> int:
 def _league(arguments: argparse.Namespace) -> int:
     from gemmlab import worklog
 
-    found = worklog.league(arguments.logs, arguments.seed)
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    found = worklog.league(arguments.logs, arguments.seed, tell)
     print(found)
     if arguments.csv:
         found.write(arguments.csv)

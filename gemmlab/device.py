@@ -161,6 +161,15 @@ class Device:
     l2_tma_bandwidth: float | None = _quantity("B/s", default=None)  # of copies by the TMA
     l2_partial_writes: float | None = _quantity("sector/s", default=None)  # of 32 B, filled in part
     l2_additions: float | None = _quantity("addition/s", default=None)  # atomic ones, in float32
+    # Where each lane goes to a line of its own, of all SMs:
+    l2_requests: float | None = _quantity("request/s", default=None)  # by loads
+    l2_partial_lines: float | None = _quantity("line/s", default=None)  # a word of each stored
+    l2_scattered_additions: float | None = _quantity("addition/s", default=None)
+    l2_scattered_atomics: float | None = _quantity("addition/s", default=None)  # that return
+    l2_partitions: int = _quantity("", default=1)  # a line may be in each
+    dram_access_bytes: int = _quantity("B", default=64)  # moved at once
+    dram_scattered_reads: float | None = _quantity("access/s", default=None)
+    dram_scattered_writes: float | None = _quantity("access/s", default=None)
 
     shared_bytes_per_sm: int | None = _quantity("B", default=None)
     shared_bytes_per_block: int | None = _quantity("B", default=None)  # at most, by opting in

@@ -13,6 +13,7 @@ from functools import cache, partial
 from statistics import median
 
 from benchmarks import ROOT, held_out, held_out_families
+from benchmarks.forecast import compiled as other_compilers
 from benchmarks.forecast import sawtooth
 from benchmarks.forecast.errors import (
     LARGE,
@@ -26,7 +27,11 @@ from benchmarks.forecast.errors import (
 )
 from benchmarks.forecast.ladder import Case, families_cases
 from benchmarks.forecast.others.case import CLASSES
+from benchmarks.forecast.others.sets import FILES, entry
 from benchmarks.forecast.others.table import Beside, beside
+from benchmarks.forecast.published import FIRST, Published, errors, published, sources
+from benchmarks.forecast.published import SINCE as PUBLISHED_SINCE
+from benchmarks.forecast.published import predictions as of_published
 from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
 from benchmarks.page_tables import table, write
 from gemmlab import kernels, plots, records
@@ -96,9 +101,10 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
                 library if kernel.library else simt if kernel in kernels.LADDER else tensor_cores
             )
             group.append((one.predicted, one.measured))
-        timings = stored(name, "others_timed")
-        for one in beside(stored(name, "others_predicted"), timings) if timings else ():
-            others_.append((one.predicted, one.measured))
+        for file in FILES.values():
+            timings = stored(name, f"{file}_timed")
+            for one in beside(stored(name, f"{file}_predicted"), timings) if timings else ():
+                others_.append((one.predicted, one.measured))
     return found
 
 
@@ -148,12 +154,49 @@ def picture() -> Figure:
 
 
 def others(name: str) -> str:
-    """The kernels one by one, and the error of each class; first as they were predicted first."""
-    timings = stored(name, "others_timed")
-    return "\n\n".join(
-        f"{dates(predictions, timings)}\n\n{kernel_by_kernel(beside(predictions, timings))}"
-        for predictions in first_and_since(name, "others_predicted")
+    """Each set's kernels, and the error of each class; first as they were predicted first."""
+    told = []
+    for file in FILES.values():
+        timings = stored(name, f"{file}_timed")
+        told += [
+            f"{dates(predictions, timings)}\n\n{kernel_by_kernel(beside(predictions, timings))}"
+            for predictions in first_and_since(name, f"{file}_predicted")
+        ]
+    return "\n\n".join(told)
+
+
+def compiled(name: str) -> str:
+    """The kernels of other compilers one by one, as they were predicted first and since."""
+    timings = stored(name, "compiled_timed")
+    told = (
+        f"{dates(predictions, timings)}\n\n{of_compilers(predictions, timings)}"
+        for predictions in first_and_since(name, "compiled_predicted")
     )
+    return "\n\n".join(told) or LEFT_OUT
+
+
+def of_compilers(predictions: Written, timings: Written | None) -> str:
+    """A row for each kernel; ValueError for one whose code is another, or that was wrong."""
+    timed = {row["kernel"]: row for row in timings.rows} if timings else {}
+    cells, errors = [], {}
+    for row in predictions.rows:
+        case, found = other_compilers.CASES[row["kernel"]], timed.get(row["kernel"])
+        seconds = error = None
+        if found:
+            if found["cubin_sha256"] != row["cubin_sha256"] or not found["right"]:
+                raise ValueError(f"{case.name}: other code was timed, or its result is wrong")
+            seconds = median(found["ns"]) * 1e-9
+            error = row["seconds"] / seconds - 1
+            errors.setdefault(case.compiler, []).append(error)
+        cells.append(
+            [f"`{case.name}`", case.compiler, ms(seconds), ms(row["seconds"]),
+             "" if error is None else percent(error), row["by"], case.idea]
+        )  # fmt: skip
+    said = [f"{len(found)} kernels of {name}: {mean(found)}" for name, found in errors.items()]
+    head = ["kernel", "compiler", "measured", "predicted", "error", "by", "what it does"]
+    together = mean([e for found in errors.values() for e in found]) if errors else ""
+    total = f"{together} off on average; {'; '.join(said)}" if errors else f"{len(cells)} kernels"
+    return fold(total, table(head, cells))
 
 
 def kernel_by_kernel(rows: list[Beside]) -> str:
@@ -164,7 +207,7 @@ def kernel_by_kernel(rows: list[Beside]) -> str:
         for one in members:
             errors = (one.error, one.memory_error) if one.measured else ()
             cells.append(
-                [f"`{one.case.name}`", ms(one.measured), ms(one.predicted),
+                [f"`{entry(one.case)}`", ms(one.measured), ms(one.predicted),
                  *([percent(e) for e in errors] or ["", ""]), one.by, one.case.idea.rstrip(".")]
             )  # fmt: skip
         if all(one.measured for one in members):
@@ -186,7 +229,7 @@ def first_and_since(name: str, what: str) -> list[Written]:
 def dates(predictions: Written, timings: Written | None) -> str:
     """When what was written down."""
     if timings is None:
-        return f"{made(predictions)}; not timed yet."
+        return f"{made(predictions)}; not measured yet."
     return f"{made(predictions)}; timed on {moment(timings.provenance['date'])}."
 
 
@@ -312,6 +355,54 @@ def picked(name: str) -> str:
     return table(head, rows)
 
 
+# ------------------------------------------------------------------------------ others' own times
+
+
+def elsewhere() -> str:
+    """Times of GPUs that are not at hand: the error on each card, then kernel by kernel."""
+    found = published()
+    cards = dict.fromkeys(one.source.device for one in found)
+    rows = [card([one for one in found if one.source.device == name]) for name in cards]
+    titles = [f"**{device(name).title}**" for name in cards]
+    cells = [[title, *row] for title, row in zip(titles, rows, strict=True)]
+    cells.append([f"**all {len(cards)} cards**", *(f"**{cell}**" for cell in card(found))])
+    head = ["card", "kernels", "first", "since", "half within", "largest error"]
+    parts = [by_source([one for one in found if one.source == source]) for source in sources()]
+    made_on = " ".join(
+        f"{'First' if name == FIRST else 'Since'}: {made(of_published(name))}, nvcc "
+        f"{of_published(name).provenance['nvcc']}."
+        for name in (FIRST, PUBLISHED_SINCE)
+    )
+    return "\n\n".join([made_on, table(head, cells), *parts])
+
+
+def card(found: list[Published]) -> list[str]:
+    """How many kernels, mean errors of both predictions, and the middle and largest one since."""
+    first, since = errors(found, since=False), errors(found)
+    middle, largest = median(map(abs, since)), max(since, key=abs)
+    of = "" if len(first) == len(found) else f" of {len(first)}"
+    return [f"{len(found)}", f"{mean(first)}{of}", mean(since), f"{middle:.1%}",
+            percent(largest)]  # fmt: skip
+
+
+def by_source(found: list[Published]) -> str:
+    """A row for each kernel of a source, and what was timed above them."""
+    source = found[0].source
+    rows = [
+        [f"`{one.name}`", ms(one.seconds), ms(one.since), percent(one.errors[1]),
+         "" if one.first is None else percent(one.errors[0]), one.by]
+        for one in found
+    ]  # fmt: skip
+    said = (
+        f"{source.what}. {source.timed[0].upper()}{source.timed[1:]}. "
+        f"[{source.address}](https://{source.address}), commit {source.commit[:12]}."
+    )
+    head = ["kernel", "published", "predicted", "error", "error of the first one", "by"]
+    summary = f"{source.title}, on an {device(source.device).title}: {len(found)} kernels, "
+    summary += f"{mean(errors(found))} off on average"
+    return fold(summary, f"{said}\n\n{table(head, rows)}")
+
+
 # ---------------------------------------------------------------------------------------- sawtooth
 
 
@@ -337,6 +428,7 @@ def jumps(name: str) -> str:
 TABLES = {
     "headline": headline,
     "others": lambda: each_device(others),
+    "compiled": lambda: each_device(compiled),
     "families": lambda: each_device(partial(families, "held_out")),
     "families-3": lambda: families("held_out_3", "h200"),
     "families-2": lambda: families("held_out_2", "h200"),
@@ -361,6 +453,7 @@ TABLES = {
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),
     "jumps": lambda: each_device(jumps),
+    "published": elsewhere,
 }
 
 

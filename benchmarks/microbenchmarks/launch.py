@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.microbenchmarks.loop import ENTRY, lines
+from benchmarks.microbenchmarks.loop import ENTRY, lines, version
 from benchmarks.microbenchmarks.patterns import form
 
 _FRAME = """\
-.version 8.0
+.version {version}
 .target {target}
 .address_size 64
 .visible .entry {entry}(.param .u64 param_out, .param .u64 param_data)
@@ -63,6 +63,7 @@ class Launch:
     def ptx(self, target: str) -> str:
         """The kernel's text for a GPU such as "sm_90"."""
         return _FRAME.format(
+            version=version(target),
             target=target,
             entry=ENTRY,
             threads=self.threads,

@@ -24,7 +24,7 @@ LANES_AT, RING_AT = 64, 1024  # an offset for each lane, then the ring of a chas
 DATA_BYTES = 1 << 21
 
 _FRAME = """\
-.version 8.0
+.version {version}
 .target {target}
 .address_size 64
 {constants}
@@ -98,6 +98,14 @@ ENTRY = "microbenchmark"
 CLOCKS = np.dtype(
     [(name, np.uint64) for name in ("entry", "start", "end", "start_ns", "end_ns", "sm")]
 )
+
+
+def version(target: str) -> str:
+    """The version of PTX that a kernel is written in: from sm_100 on one that knows such a GPU.
+
+    Older GPUs keep an older one, with which their kernels' hashes were recorded.
+    """
+    return "8.7" if int(target.removeprefix("sm_")) >= 100 else "8.0"
 
 
 @dataclass(frozen=True)
@@ -195,6 +203,7 @@ class Loop:
     def ptx(self, target: str) -> str:
         """The kernel's text for a GPU such as "sm_90"."""
         return _FRAME.format(
+            version=version(target),
             target=target,
             entry=ENTRY,
             constants=self.constants,

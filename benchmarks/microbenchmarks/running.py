@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.microbenchmarks import LAUNCHES, LOOPS, microbenchmark
+from benchmarks.microbenchmarks.asynchronous import HOPPER
 from benchmarks.microbenchmarks.cold import UPDATE
 from benchmarks.microbenchmarks.launch import DRAM_BYTES, Launch
 from benchmarks.microbenchmarks.loop import CLOCKS, ENTRY, WARP, Loop, sha256
 from gemmlab.compiled.sass.compiling import machine_code
 from gemmlab.device import Device, name_of
-from gemmlab.here.compilers import assemble
+from gemmlab.here.compilers import SPECIFIC, assemble
 from gemmlab.here.driver import UNKNOWN, gpu_status, one_line, stamp
 from gemmlab.measure.backends import sensors
 from gemmlab.measure.microbenchmarks import DIGITS, LaunchTiming, LoopTiming, Results
@@ -65,7 +66,10 @@ def assembled(one: Loop | Launch, gpu: Gpu) -> bytes:
     if one.requires > gpu.capability:
         needs, has = (".".join(map(str, cc)) for cc in (one.requires, gpu.capability))
         raise ValueError(f"needs compute capability {needs}, this GPU has {has}")
-    return assemble(one.ptx(gpu.target), gpu.target)[0]
+    text = one.ptx(gpu.target)
+    if gpu.capability != HOPPER and any(name in text for name in SPECIFIC):
+        raise ValueError(f"needs instructions of sm_90a, this GPU is {gpu.target}")
+    return assemble(text, gpu.target)[0]
 
 
 def provenance(device: Device, readings: Iterable[sensors.Reading]) -> dict[str, str]:

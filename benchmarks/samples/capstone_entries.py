@@ -1,16 +1,19 @@
-"""A work log of chapter 14: five kernels for the square and the skinny shape, as a learner's.
+"""Work logs of chapter 14: five kernels for each shape, as a learner's.
 
-`ENTRIES` has them in the order in which they were tried, with their tilings and sentences.
+`entries` has them in the order in which they were tried, with their tilings and sentences. Those of
+a batch are the others with two lines changed: where a block's B begins.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
 from numpy import float32
 
 from gemmlab import Tiling, cuda
+from gemmlab.course.text import rewritten
 from gemmlab.instructions import load_v4, store_v4
 
 SLICES = 4  # of k, in a block
@@ -300,8 +303,45 @@ def sliced(tiling):
     return kernel
 
 
+def of_batch(kernel: Callable, after: str, row: str, loaded: str) -> Callable:
+    """A kernel for a batch: behind a piece of its source it finds where the B of a row begins."""
+    first = f"first = {row} // (C.shape[0] // (B.shape[0] // A.shape[1])) * A.shape[1]"
+    (line,) = (one for one in inspect.getsource(kernel).splitlines() if after in one)
+    indent = line[: len(line) - len(line.lstrip())]
+    found = rewritten(kernel, after, f"{after}\n{indent}{first}")
+    return rewritten(
+        found, loaded, loaded.replace("B, p", "B, first + p").replace("B[p", "B[first + p")
+    )
+
+
+def stored_by_fours(kernel: Callable) -> Callable:
+    """A kernel that stores four neighbours of C at a time."""
+    found = rewritten(
+        kernel,
+        """            for j in range(TN):
+                r = top""",
+        """            for j in range(0, TN, 4):
+                r = top""",
+    )
+    return rewritten(
+        found,
+        """                c = left + across + j // 4 * 4 * ACROSS + j % 4
+                if r < m and c < n:
+                    old = C[r, c] if beta != 0 else float32(0)
+                    C[r, c] = alpha * acc[i, j] + beta * old
+""",
+        """                c = left + across + j * ACROSS
+                if r < m and c < n:
+                    c0, c1, c2, c3 = load_v4(C, r, c) if beta != 0 else ZEROS
+                    v0, v1 = alpha * acc[i, j] + beta * c0, alpha * acc[i, j + 1] + beta * c1
+                    v2, v3 = alpha * acc[i, j + 2] + beta * c2, alpha * acc[i, j + 3] + beta * c3
+                    store_v4(C, r, c, (v0, v1, v2, v3))
+""",
+    )
+
+
 class Tried(NamedTuple):
-    """A kernel that was tried, its tilings by shape, and what was said of it for the skinny one."""
+    """A kernel that was tried, its tilings by shape, and what was said of it, of two the skinny."""
 
     kernel: Callable
     tilings: dict[str, Tiling]
@@ -321,6 +361,14 @@ def _both(tiling: Tiling) -> dict[str, Tiling]:
     return {"square": tiling, "skinny": tiling}
 
 
+TOP, FOURS = "cuda.blockIdx.x * BN", "load_v4(B, p + q, left + j)"
+BATCHED = (
+    of_batch(naive, "acc = float32(0)", "i", "B[p, j]"),
+    of_batch(tiled, "cuda.blockIdx.x * T + x", "cuda.blockIdx.y * T", "B[p + y, col]"),
+    of_batch(register_tile, TOP, "top", "B[p + q, left + j]"),
+    of_batch(fours, TOP, "top", FOURS),
+    stored_by_fours(of_batch(warp_tile, TOP, "top", FOURS)),
+)
 TRIED = (
     Tried(
         naive,
@@ -339,10 +387,18 @@ TRIED = (
     ),
     Tried(
         register_tile,
-        _both(Tiling(block=(64, 64, 8), thread=(4, 4))),
+        {"skinny": Tiling(block=(64, 64, 8), thread=(4, 4))},
         "4×4 sums a thread.",
         "Half a load for each FMA in place of two: twice the speed at least.",
         "Slower! The queue is short, but a third of the slots compute where to copy from and to.",
+    ),
+    Tried(
+        register_tile,
+        {"square": Tiling(block=(64, 64, 8), thread=(4, 4))},
+        "4×4 sums a thread.",
+        "Half a load for each FMA in place of two: twice the speed at least.",
+        "Hardly faster. The queue is short, but four slots in ten compute where to copy from and "
+        "to.",
     ),
     Tried(
         fours,
@@ -354,6 +410,10 @@ TRIED = (
     Tried(
         warp_tile,
         {"square": Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8))},
+        "8×8 sums a thread, in warp tiles.",
+        "Half the shared loads for each FMA: a third less time.",
+        "A tenth less. FMAs have a third of the slots now; few warps find room, and memory is "
+        "waited for.",
     ),
     Tried(
         sliced,
@@ -362,5 +422,45 @@ TRIED = (
         "Half the shared loads for each FMA, and as many warps as before: a third less time.",
         "A third less, as expected. Addresses still take a fifth of the slots.",
         block=(8, 32),
+    ),
+    Tried(
+        BATCHED[0],
+        {"batched": Tiling(block=(16, 16, 1))},
+        "Chapter 3's first kernel; each row finds where the B of its matrix begins.",
+        "The FMAs take 16 µs and k is short: some 200 µs.",
+        "More than a millisecond. Nearly all of it goes to one line, the sum, which waits for the "
+        "load/store unit's queue as on every shape.",
+        by_rows,
+    ),
+    Tried(
+        BATCHED[1],
+        {"batched": Tiling.square(32)},
+        "Tiles of 32×32 in shared memory, x along the columns.",
+        "A 32nd of the loads from global memory: a tenth of the time.",
+        "A sixth. There are two tiles along k, so beginning and end of a block count.",
+    ),
+    Tried(
+        BATCHED[2],
+        {"batched": Tiling(block=(64, 64, 8), thread=(4, 4))},
+        "4×4 sums a thread.",
+        "Half a load for each FMA in place of two: half the time.",
+        "Two thirds. Integer arithmetic takes three slots for each that an FMA gets: addresses of "
+        "copies.",
+    ),
+    Tried(
+        BATCHED[3],
+        {"batched": Tiling(block=(64, 64, 16), thread=(4, 4))},
+        "Loads of four words, A's tile transposed.",
+        "A quarter of the copies, and of their addresses: half the time.",
+        "A seventh less on an H200, and slower on an H100. Global memory is waited for: I had not "
+        "thought of C, which is stored word by word.",
+    ),
+    Tried(
+        BATCHED[4],
+        {"batched": Tiling(block=(128, 128, 16), warp=(64, 32), thread=(8, 8))},
+        "C is stored in fours, too, and a thread has 8×8 sums, in warp tiles.",
+        "The store was the wait, and shared loads are halved: half the time.",
+        "Better than that. k has four steps, so what stands before and behind the loop counts as "
+        "much as the loop.",
     ),
 )

@@ -34,8 +34,9 @@ from importlib import import_module
 from gemmlab.course import exercise_modules
 from gemmlab.course.judging.exercise import Exercise
 from gemmlab.course.judging.verdict import Verdict
+from gemmlab.course.review import Review, review
 
-__all__ = ["Exercise", "Verdict", "get", "names"]
+__all__ = ["Exercise", "Review", "Verdict", "get", "names", "review"]
 
 
 def names() -> list[str]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gemmlab.arguments import finite_number
-from gemmlab.course import chapters, guesses_of
+from gemmlab.course import chapters, guesses_of, progress
 from gemmlab.course.text import Markdown
 
 
@@ -90,36 +90,43 @@ class Guess:
             given = finite_number(self.key, number)
         except (TypeError, ValueError):
             return Markdown(f"`{number!r:.60}` is no number; use one, such as 8 or 0.5.{kept}")
-        if given < 0 and self.unit not in _SIGNED:
+        if given < 0 and self.unit and self.unit not in _SIGNED:
             return Markdown(f"`{number!r:.60}` is below 0, as no answer is; use 0 or more.{kept}")
         self.number = given
         return Markdown(f"Kept: **{self._with_unit(self.number)}**.")
 
     def reveal(self) -> Markdown:
         """The answer beside the guess; without a guess it is folded."""
-        answer = self._answer()
-        right = self._with_unit(answer.number)
         if self.number is None:
+            answer = self._answer()
             return Markdown(
                 "**No guess yet.** Put a number in place of `...` above and run both cells.\n\n"
-                f"<details><summary>The answer</summary>\n\n**{right}.** {answer.because}\n\n"
-                "</details>"
+                "<details><summary>The answer</summary>\n\n"
+                f"**{self._with_unit(answer.number)}.** {answer.because}\n\n</details>"
             )
+        right, told = self.told()
+        progress.keep("guess", self.key, right)
+        return Markdown(told)
+
+    def told(self) -> tuple[bool, str]:
+        """Whether the number that was given is right, and what is said of it."""
+        answer = self._answer()
+        right = self._with_unit(answer.number)
         if answer.near(self.number, answer.number):
             yours = "Yours is right." if not answer.within else f"You said {self._said()}: right."
-            return Markdown(f"**{right}.** {yours} {answer.because}")
+            return True, f"**{right}.** {yours} {answer.because}"
         overlooked = [
             text for wrong, text in answer.mistakes.items() if answer.near(self.number, wrong)
         ]
         verdict = overlooked[0] if overlooked else _distance(self.number, answer, self.unit)
-        return Markdown(f"You said {self._said()}; it is **{right}**. {verdict} {answer.because}")
+        return False, f"You said {self._said()}; it is **{right}**. {verdict} {answer.because}"
 
     def _said(self) -> str:
         return self._with_unit(self.number)
 
     def _with_unit(self, number: float) -> str:
         unit = _ONE.sub(r"\1", self.unit) if number == 1 else self.unit
-        return f"{_shown(number)} {unit}"
+        return f"{_shown(number)} {unit}".rstrip()
 
 
 def _shown(number: float) -> str:

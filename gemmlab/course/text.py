@@ -55,7 +55,7 @@ def rewritten(function: Callable, old: str, new: str = "pass", **names: Any) -> 
             "source that is there once"
         )
     text = source.replace(old, new)
-    file = f"<{function.__name__}: {new} for {old}>"
+    file = " ".join(f"<{function.__name__}: {new} for {old}>".split())  # in one line, for compilers
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     seen = {**function.__globals__, **names}
     exec(compile(text, file, "exec", dont_inherit=True), seen)

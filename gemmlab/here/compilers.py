@@ -29,10 +29,11 @@ class Usage(NamedTuple):
 def assemble(ptx: str, architecture: str, registers: int | None = None) -> tuple[bytes, Usage]:
     """Assemble a PTX text with one kernel: return the cubin, and what the kernel takes.
 
+    architecture : "sm_90", or "sm_90a", which is taken for instructions of one architecture alone
     registers : at most, of a thread; None for as many as ptxas likes
     Raises RuntimeError with the assembler's words where it refuses the text.
     """
-    if any(name in ptx for name in SPECIFIC):  # as Numba targets a GPU that is there
+    if any(name in ptx for name in SPECIFIC) and not architecture.endswith("a"):
         ptx = re.sub(rf"(\.target {architecture})\b", r"\1a", ptx)
         architecture += "a"
     with tempfile.TemporaryDirectory() as folder:

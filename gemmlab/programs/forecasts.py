@@ -74,7 +74,8 @@ def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
 
 def _forecast(call: Call, device: str) -> LaunchForecast:
     # This loads Numba, which the program has done.
-    from gemmlab.compiled.forecast.kernel import predict_time, sentence
+    from gemmlab.compiled.forecast.kernel import predict_time
+    from gemmlab.compiled.forecast.telling import sentence
 
     chosen = call.kernel.targetoptions
     options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}

@@ -368,26 +368,32 @@ def run(
         print(f"gemmlab: there is no file {target!r}", file=sys.stderr)
         outcome.status = NOT_THERE
         return outcome
-    argv, first = sys.argv, sys.path[0]
-    sys.argv = [target, *arguments]
-    sys.path[0] = os.getcwd() if module else str(Path(target).resolve().parent)
-    try:
-        keep = first_calls.keep if device else lambda call: None
-        watched = watching(outcome.account.add, keep, sample)
-        with in_place_of_numba() as outcome.numba, watched:
-            with stopped_at(stop) if stop else nullcontext() as debugger:
-                outcome.status = _status(target, module)
-            if debugger and not debugger.chosen:
-                print(f"gemmlab: no launch has had {stop}", file=sys.stderr)
-    finally:
-        sys.argv, sys.path[0] = argv, first
+    keep = first_calls.keep if device else lambda call: None
+    watched = watching(outcome.account.add, keep, sample)
+    with as_program(target, arguments, module), in_place_of_numba() as outcome.numba, watched:
+        with stopped_at(stop) if stop else nullcontext() as debugger:
+            outcome.status = status(target, module)
+        if debugger and not debugger.chosen:
+            print(f"gemmlab: no launch has had {stop}", file=sys.stderr)
     if device:
         outcome.predicted = forecasts(first_calls.calls.values(), device)
     return outcome
 
 
-def _status(target: str, module: bool) -> int:
-    """Return the exit status of the program; Python's rules for what it raises."""
+@contextmanager
+def as_program(target: str, arguments: Sequence[str], module: bool = False) -> Iterator[None]:
+    """Have a program find its arguments and the modules beside it in the body."""
+    argv, first = sys.argv, sys.path[0]
+    sys.argv = [target, *arguments]
+    sys.path[0] = os.getcwd() if module else str(Path(target).resolve().parent)
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[0] = argv, first
+
+
+def status(target: str, module: bool = False) -> int:
+    """Run a program; return its exit status, by Python's rules for what it raises."""
     try:
         if module:
             runpy.run_module(target, run_name="__main__", alter_sys=True)

@@ -162,3 +162,28 @@ def test_a_guess_and_a_passed_exercise_are_found_again_and_go_out_and_in_as_a_fi
     assert "alpha * (A @ B) + beta * C" in taken
     page.evaluate(PUT, ["mine.ipynb", taken])
     assert page.evaluate(TAKE, "mine.ipynb") == taken
+
+
+RUN = """async (code) => {
+    const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    return (await kernel.requestExecute({ code }).done).content.status;
+}"""
+WROTE = """
+from gemmlab.course import progress
+tried = ("guess", "03.rows", False), ("exercise", "04.1", True), ("exercise", "04.2", False)
+for one in 2 * tried:
+    progress.keep(*one)
+"""
+RINGS = """rings => rings.map(ring => parseFloat(ring.getAttribute('stroke-dasharray')))"""
+
+
+def test_what_was_guessed_in_the_browser_is_on_the_map_of_the_first_page(live, site):
+    page = live("00_start_here")
+    assert page.evaluate(RUN, WROTE) == "ok"
+    page.wait_for_timeout(2000)  # the file goes from the kernel to the browser's storage
+    page.goto(f"{site}index.html")
+    page.locator(".gemmlab-map .told").first.wait_for()
+    told = page.locator(".gemmlab-map .told").all_inner_texts()
+    assert [re.sub(r"\s", "", one) for one in told] == ["1/12", "1/13"]
+    rings = page.locator(".gemmlab-map .share").evaluate_all(RINGS)
+    assert list(filter(None, rings)) == pytest.approx([100 / 12, 100 / 13], rel=0.01)

@@ -9,6 +9,7 @@ import pytest
 
 from gemmlab import cli
 from gemmlab.compiled.sass.listing import instructions
+from gemmlab.compiled.sm.facts import known
 from gemmlab.programs import formats, running
 from gemmlab.programs.forecasts import FirstCalls, LaunchForecast, code_of, forecasts
 from gemmlab.simt import cuda
@@ -95,7 +96,7 @@ def test_an_unknown_gpu_is_refused_before_the_program_runs(program, capsys):  # 
         assert cli.main(["simulate", "--device", name, path]) == 1
         out, err = capsys.readouterr()
         assert out == ""
-        told = "no launch is predicted for this GPU; use h100_sxm or h200"
+        told = f"no launch is predicted for this GPU; use {', '.join(known())}"
         assert err == f"gemmlab: --device {name}: {told}\n"
 
 

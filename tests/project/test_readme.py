@@ -78,6 +78,26 @@ def test_a_kernel_of_ones_own_is_predicted(tmp_path, capsys):
     assert said.split(";")[0].split()[1:] == named.split(";")[0].split()[1:]
 
 
+@pytest.mark.ptxas
+@pytest.mark.measuring
+def test_a_program_is_predicted_as_it_says(tmp_path, monkeypatch, capsys):
+    """Its lines, their order and what limits are as they stand here, and times within 10%."""
+    (code,) = (c for c in re.findall(r"```py\n(.*?)```", README, re.S) if "def transpose" in c)
+    (shown,) = re.findall(r"```\n\$ (gemmlab predict .*?)```", README, re.S)
+    command, _, expected = shown.partition("\n")
+    (tmp_path / "transpose.py").write_text(code, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(command.split()[1:]) == 0
+    lines, wanted = capsys.readouterr().out.splitlines(), expected.splitlines()
+    assert lines[0] == wanted[0]
+    for got, line in zip(lines[1:3], wanted[1:3], strict=True):
+        device, microseconds, *rest = line.split()
+        assert float(got.split()[1]) == pytest.approx(float(microseconds), rel=0.1)
+        assert [got.split()[0], *got.split()[2:]] == [device, *rest]
+    sources = [[x.split("%  ")[-1] for x in told if "%  " in x] for told in (lines, wanted)]
+    assert sources[0] == sources[1]
+
+
 def test_the_ten_lines_run():
     scope = {}
     exec(TEN_LINES, scope)

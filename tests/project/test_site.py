@@ -1,4 +1,4 @@
-"""The site's parts that can be tested without building it: cards, films, requests elsewhere."""
+"""The site's parts that can be tested without building it: the map, films, requests elsewhere."""
 
 import json
 import re
@@ -10,6 +10,7 @@ import yaml
 
 from book import chapters, film, outside
 from gemmlab import Gemm, explorers, kernels, records
+from gemmlab.course import course_map
 from tests.support.paths import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -25,15 +26,47 @@ def test_the_lists_of_chapters_are_up_to_date():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_each_chapter_has_a_card_with_its_minutes(path):
-    (card,) = re.findall(rf":link: notebooks/{path.stem}\n(.*?)\n::::", INDEX, re.S)
-    question, footer = card.split(":::{card-footer}")
-    assert question.strip().endswith("?")
+def test_the_map_says_of_each_chapter_what_it_says_itself(path):
+    (station,) = (one for one in course_map.notebooks() if one.path.name == path.name)
+    assert f"(notebooks/{path.stem})" in INDEX
+    assert station.question.endswith("?")
+    assert station.idea.endswith(".")
     cells = json.loads(path.read_text("utf-8"))["cells"]
     text = " ".join("".join(cell["source"]) for cell in cells[:6])
-    written = {"ten": "10"}
     (minutes,) = set(re.findall(r"(\w+) minutes", text))
-    assert footer.split()[0] == written.get(minutes, minutes)
+    assert str(station.minutes) == {"ten": "10"}.get(minutes, minutes)
+    needs = set()
+    for first, last in re.findall(
+        r"(\d+)(?: to (\d+))?", "".join(re.findall(r"You need (ch[^:]*?[:.])", text))
+    ):
+        needs |= set(range(int(first), int(last or first) + 1))
+    own = {"12_tcec_appendix": {12}}  # which says so in its name
+    assert {int(number) for number in station.needs} == (needs or own.get(path.stem, set()))
+
+
+def test_every_need_is_drawn_and_no_line_passes_through_a_station():
+    places = [s.track for s in course_map.stations()]
+    for first, last in course_map.edges():
+        at, bend = places[first], course_map.bends(first, last)
+        for row in range(first, last):
+            then = places[last if row >= bend else first]
+            assert (at, then) in {line[:2] for line in course_map.lines(row)}
+            assert row + 1 == last or then != places[row + 1]
+            at = then
+    for station in course_map.stations():  # what is not drawn comes with what is
+        drawn = {
+            course_map.stations()[a].number
+            for a, b in course_map.edges()
+            if b == int(station.number)
+        }
+        led = {s.number for number in drawn for s in course_map.way(number)}
+        assert set(station.needs) <= led
+
+
+def test_short_ways_are_as_short_as_they_say():
+    two, day = (course_map.way(goal) for goal in (course_map.HOURS, course_map.DAY))
+    assert sum(s.minutes for s in two) <= 120
+    assert 8 * 60 * 0.9 <= sum(s.minutes for s in day) <= 8 * 60 * 1.1
 
 
 def test_each_chapter_is_in_the_contents():

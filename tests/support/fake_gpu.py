@@ -15,6 +15,10 @@ STATIC, REGISTERS = 2048, 40  # of every kernel that the stand-in compiles
 class Array(np.ndarray):
     """An array on the device."""
 
+    @property
+    def __cuda_array_interface__(self):
+        return self.__array_interface__
+
     def copy_to_device(self, source):
         self[...] = source
 

@@ -1,9 +1,10 @@
 """Kernels that are no GEMM: predicted with no GPU, then timed on one.
 
-    python -m benchmarks.forecast.others --predict FILE [--device h100_sxm] [--kernels triad,scan]
-    python -m benchmarks.forecast.others --time FILE [--kernels triad,scan]
+    python -m benchmarks.forecast.others --predict FILE [--set second] [--device h100_sxm]
+    python -m benchmarks.forecast.others --time FILE [--set second]
 
 Both write a file that is not there yet. What was predicted must be kept before anything is timed.
+`--kernels triad,matvec:4096` asks for some kernels instead, at their own size or at another.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.forecast.others import timing
-from benchmarks.forecast.others.case import Case, cases
+from benchmarks.forecast.others.case import Case
 from benchmarks.forecast.others.predicting import predicted
+from benchmarks.forecast.others.sets import SETS, asked
 from benchmarks.forecast.written import origin, write
 
 
@@ -34,7 +36,6 @@ def rows(chosen: Iterable[Case], of: Callable[[Case], dict[str, Any]]) -> list[d
 
 
 def main() -> int:
-    known = cases()
     parser = argparse.ArgumentParser(
         "benchmarks.forecast.others", description=__doc__.partition("\n")[0]
     )
@@ -42,16 +43,22 @@ def main() -> int:
     what.add_argument("--predict", type=Path, metavar="FILE")
     what.add_argument("--time", type=Path, metavar="FILE")
     parser.add_argument("--device", default="h200", help="to predict for (default: %(default)s)")
-    parser.add_argument("--kernels", default=",".join(known), help="names with commas")
-    asked = parser.parse_args()
-    chosen = [known[name] for name in asked.kernels.split(",")]
-    if asked.predict:
-        said = origin(asked.device)
-        made = rows(chosen, lambda case: predicted(case, asked.device))
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--set", choices=SETS, default="first", help="(default: %(default)s)")
+    which.add_argument("--kernels", help="some kernels instead: name or name:size, with commas")
+    given = parser.parse_args()
+    try:
+        names = given.kernels.split(",") if given.kernels else SETS[given.set]
+        chosen = [asked(name) for name in names]
+    except ValueError as error:
+        parser.error(str(error))
+    if given.predict:
+        said = origin(given.device)
+        made = rows(chosen, lambda case: predicted(case, given.device))
     else:
         said = timing.origin()
         made = rows(chosen, timing.timed)
-    write(asked.predict or asked.time, said, made)
+    write(given.predict or given.time, said, made)
     return 0 if len(made) == len(chosen) else 1
 
 

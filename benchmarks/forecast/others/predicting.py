@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.forecast.others.case import Case
+from benchmarks.forecast.others.sets import entry
 from gemmlab.compiled.forecast.kernel import predict_time
 
 
@@ -13,7 +14,7 @@ def predicted(case: Case, device: str) -> dict[str, Any]:
     grid, block, arguments = case.launch(case.size)
     found = predict_time(case.kernel, grid, block, *arguments, device=device, **case.options)
     return {
-        "kernel": case.name,
+        "kernel": entry(case),
         "source_sha256": case.source_sha256,
         "seconds": found.seconds,
         "by": found.bottleneck,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from benchmarks.forecast.others.case import CLASSES, Case, cases
+from benchmarks.forecast.others.case import CLASSES, Case
+from benchmarks.forecast.others.sets import asked, entry
 from benchmarks.forecast.written import Written
 
 
@@ -39,7 +40,7 @@ def beside(predictions: Written, timings: Written | None) -> list[Beside]:
     found = []
     for row in predictions.rows:
         name, measured = row["kernel"], timed.get(row["kernel"])
-        case = cases()[name]
+        case = asked(name)
         if {row["source_sha256"], (measured or row)["source_sha256"]} != {case.source_sha256}:
             raise ValueError(
                 f"{name} has changed since it was predicted or timed: predict and time it again"
@@ -48,4 +49,4 @@ def beside(predictions: Written, timings: Written | None) -> list[Beside]:
             raise ValueError(f"{name} gave a wrong result when it was timed")
         seconds = statistics.median(measured["ns"]) * 1e-9 if measured else None
         found.append(Beside(case, row["seconds"], row["times"]["dram"], row["by"], seconds))
-    return sorted(found, key=lambda one: (CLASSES.index(one.case.kind), one.case.name))
+    return sorted(found, key=lambda one: (CLASSES.index(one.case.kind), entry(one.case)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.forecast.others.case import Case
+from benchmarks.forecast.others.sets import entry
 from benchmarks.forecast.written import compilers
 from benchmarks.samples.realistic import is_right
 from gemmlab.compiled.sass.execution.machine import dim
@@ -38,20 +39,20 @@ def timed(case: Case, size: int | None = None) -> dict[str, Any]:
     after = [a.copy_to_host() if isinstance(b, np.ndarray) else a
              for a, b in zip(on_gpu, arguments, strict=True)]  # fmt: skip
     right = is_right(list(case.check(*after)))
-    warm = [_sample(cuda, call) for _ in range(gpu.WARM_UP)]
-    samples = [_sample(cuda, call) for _ in range(repetitions(min(warm), None))]
+    warm = [sample(cuda, call) for _ in range(gpu.WARM_UP)]
+    samples = [sample(cuda, call) for _ in range(repetitions(min(warm), None))]
     return {
-        "kernel": case.name,
+        "kernel": entry(case),
         "source_sha256": case.source_sha256,
         "right": right,
         "ns": [round(1e9 * s) for s in samples],
         "registers": compiled.regs_per_thread,
         "local_bytes": compiled.local_mem_per_thread,
-        **_under_load(cuda, call, min(samples)),
+        **under_load(cuda, call, min(samples)),
     }
 
 
-def _sample(cuda: Any, call: Callable) -> float:
+def sample(cuda: Any, call: Callable) -> float:
     """Duration of one launch after a flush of L2 [s]."""
     start, end = (cuda.event(timing=True) for _ in range(2))
     gpu.flush(cuda)
@@ -62,7 +63,7 @@ def _sample(cuda: Any, call: Callable) -> float:
     return cuda.event_elapsed_time(start, end) * 1e-3
 
 
-def _under_load(cuda: Any, call: Callable, seconds: float) -> dict[str, str]:
+def under_load(cuda: Any, call: Callable, seconds: float) -> dict[str, str]:
     """Clock, power and throttling while launches that take `seconds` are queued back to back."""
     read = sensors.sensors(cuda.get_current_device().uuid)
     readings = []

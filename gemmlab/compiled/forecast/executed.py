@@ -10,9 +10,9 @@ for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2
 """
 
 import math
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab import Device
-from gemmlab.compiled.forecast.repeated import parts, pass_by
+from gemmlab.compiled.forecast.repeated import parts
+from gemmlab.compiled.forecast.traffic import L1, Recent, Scattered, scattered, streams, weights
 from gemmlab.compiled.sass.execution.machine import Dim, Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START, Cost
 from gemmlab.compiled.sass.execution.stale import MisjudgedError
@@ -29,7 +30,6 @@ from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level, Stream
 from gemmlab.model.occupancy import check_block, resident_blocks
-from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.tiling import WARP
 
 
@@ -117,125 +117,8 @@ def speeds(sms: int, spread: float) -> np.ndarray:
     return np.array([law.inv_cdf((i + 0.5) / sms) for i in range(sms)])
 
 
-SECTORS = LINE // SECTOR  # of a line
-L1_BYTES = 256 * 1024  # of an SM, shared memory included: NVIDIA H100 whitepaper v1.04, table 4
 ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
 LONGEST = 5_000_000  # steps that a sample may take to its end
-
-
-class L1:
-    """The L1 cache of an SM has lines of four sectors; the line not used for longest gives way.
-
-    A sector that was asked for in the same round is on its way: those that ask again wait, too, but
-    L2 is asked once.
-    """
-
-    def __init__(self, size: int) -> None:
-        """Make an empty cache of `size` bytes."""
-        self.most = max(1, size // LINE)
-        self.lines: OrderedDict[int, list[int]] = OrderedDict()  # number -> rounds of its sectors
-        self.round = 0
-
-    def load(self, sectors: Iterable[int]) -> tuple[int, bool]:
-        """Ask for sectors: how many come from L2, and whether one asked for before is awaited."""
-        missing, awaited, last, held = 0, False, None, []
-        for sector in sectors:
-            line, place = sector // SECTORS, sector % SECTORS
-            if line != last:
-                last, held = line, self._line(line)
-            if not held[place]:
-                missing += 1
-                held[place] = self.round
-            elif held[place] == self.round:
-                awaited = True
-        return missing, awaited
-
-    def _line(self, number: int) -> list[int]:
-        """Return the rounds of a line's sectors; it is the one used last from now on."""
-        held = self.lines.get(number)
-        if held is None:
-            held = self.lines[number] = [0] * SECTORS
-            if len(self.lines) > self.most:
-                self.lines.popitem(last=False)
-        else:
-            self.lines.move_to_end(number)
-        return held
-
-
-def streams(
-    visits: Sequence[Visit], listing: Listing, beyond: np.ndarray, cache: L1,
-    written: float = 1.0, partial: float = 1.0, addition: float = 0.0,
-    stored: Level = Level.STORED,
-) -> list[Stream]:  # fmt: skip
-    """Make a stream for each warp; `beyond` has the warps' `Level` of what `cache` lacks.
-
-    written : as how many sectors one counts that is stored; partial : that is stored in part
-    addition : as how many at least an atomic addition does
-    stored : the `Level` of what is stored
-    """
-    parts: list[list[np.ndarray]] = [[] for _ in beyond]
-    # A load looks into L1, except one that others must see at once.
-    cached = [
-        i.opcode.startswith(("LDG", "LD.")) and "STRONG" not in i.opcode
-        for i in listing.instructions
-    ]
-    for visit in visits:
-        cache.round += 1
-        if isinstance(visit, Again):
-            pass_by(cache, visit, cached)
-            continue
-        length = visit.stop - visit.start
-        rows = np.zeros((6, len(visit.warps), length), np.int32)
-        rows[0] = np.arange(visit.start, visit.stop)
-        for at, cost in visit.costs:
-            where = np.searchsorted(visit.warps, cost.warps)
-            rows[1, where, at - visit.start] += cost.cycles
-            if cost.mbarrier is not None:
-                rows[4, where, at - visit.start] = cost.mbarrier
-                rows[5, where, at - visit.start] = cost.amount
-                rows[2, where, at - visit.start] = cost.sectors
-                rows[3, where, at - visit.start] = beyond[cost.warps]
-            if cost.space == "tensor":
-                sectors = np.rint(written * cost.sectors).astype(np.int32)
-                rows[2, where, at - visit.start] += sectors
-                rows[3, where, at - visit.start] = int(stored)
-            if cost.pieces is None:
-                continue
-            asked, waits = _asked(cost, cache if cached[at] else None)
-            if cost.op == "store":
-                asked = written * asked
-            if cost.partial is not None:
-                asked = asked + (partial - written) * cost.partial
-            if cost.op == "atomic":
-                additions = np.count_nonzero(cost.pieces >= 0, axis=1)
-                asked = np.maximum(asked, addition * additions)
-            rows[2, where, at - visit.start] += np.rint(asked).astype(np.int32)
-            # L2 adds by itself. What is written takes the place of other lines, as what is read.
-            of_op = {"atomic": int(Level.L2), "store": int(stored)}
-            level = of_op.get(cost.op, beyond[cost.warps])
-            rows[3, where, at - visit.start] = np.where(waits, level, int(Level.L1))
-        for row, warp in enumerate(visit.warps):
-            parts[warp].append(rows[:, row])
-    return [
-        Stream(whole[0], whole[1], whole[2], whole[3].astype(np.int8), whole[4], whole[5])
-        for whole in (np.concatenate(part, axis=1) for part in parts if part)
-    ]
-
-
-def _asked(cost: Cost, cache: L1 | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sectors that each warp's access asks of L2, and whether it waits for L2."""
-    if cache is None or cost.op != "load":
-        return cost.sectors, cost.sectors > 0
-    asked, waits = np.empty(len(cost.pieces), np.int64), np.empty(len(cost.pieces), bool)
-    first = cost.pieces >= 0
-    first[:, 1:] &= cost.pieces[:, 1:] != cost.pieces[:, :-1]  # they ascend
-    sectors, ends = cost.pieces[first].tolist(), first.sum(axis=1).cumsum().tolist()
-    begin = 0
-    for i, end in enumerate(ends):
-        asked[i], late = cache.load(sectors[begin:end])
-        waits[i] = late or asked[i] > 0
-        begin = end
-    return asked, waits
 
 
 _OF_WARPS = ("warps", "cycles", "sectors", "pieces", "partial")  # fields of a `Cost`
@@ -313,8 +196,10 @@ class Executed:
     """The first blocks of an SM's share of a launch have been executed: what their warps did.
 
     footprint : of the arrays, once each [B]; touched : of those that these blocks accessed
+    sizes : of the arrays [B], by their numbers
     shared_bytes : of a block, static and dynamic
     together : how often two neighbouring blocks ask for what comes from L2 once
+    unknown : instructions of the listing whose results were taken for zeros
     """
 
     code: Listing
@@ -327,6 +212,8 @@ class Executed:
     touched: int
     shared_bytes: int
     together: float
+    unknown: frozenset[int] = field(default=frozenset(), kw_only=True)
+    sizes: Mapping[int, int] = field(default_factory=dict, kw_only=True)
 
     @cached_property
     def runs(self) -> Sequence[tuple[float, "Executed"]]:
@@ -356,14 +243,20 @@ class Executed:
             first = self.share.resident * self.warps if cold and not later else 0
             levels[first:] = int(Level.L2)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
-        cache = L1(L1_BYTES - taken)
+        cache = L1(facts(self.device.name).l1_bytes - taken)
         made = streams(
             self.visits, self.code, levels, cache,
-            *(l2_gain(self) * weight(self.device)
-              for weight in (written_sector, partial_sector, addition_sectors)),
-            stored=Level.L2 if kept and not cold else Level.STORED,
+            weights(self.device).times(l2_gain(self)),
+            Level.L2 if kept and not cold else Level.STORED, self.lacks(cold),
+            Recent((self.device.l2_bytes or 0) / busy_sms(self) * self.count / self.share.resident),
         )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
+
+    @lru_cache(maxsize=2)  # noqa: B019
+    def lacks(self, cold: bool) -> Scattered:
+        """Find what L2 lacks where lanes go anywhere."""
+        times = math.prod(self.share.grid) / self.count
+        return scattered(self.visits, self.sizes, times, self.device, cold)
 
 
 def execute(
@@ -375,11 +268,13 @@ def execute(
     shared_bytes: int = 0,
     rounds: int = ROUNDS,
     first: int = 0,
+    lenient: bool = False,
     loops: bool = False,
 ) -> Executed:
     """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
 
     first : the number of its first block
+    lenient : results of instructions that are not known are zeros
     loops : whether turns of loops that repeat may be left out
     """
     grid, block = dim(grid), dim(block)
@@ -389,20 +284,22 @@ def execute(
     beside = neighbour(mine, first)
     machine = launch(
         code, grid, block, *arguments, shared_bytes=shared_bytes,
-        blocks=[*mine.places(count, first), *beside], values=False, loops=loops,
+        blocks=[*mine.places(count, first), *beside], lenient=lenient, values=False, loops=loops,
     )  # fmt: skip
     try:
         visits, warps = machine.run(LONGEST), -(-threads // WARP)
     except MisjudgedError:
         return execute(
             code, target, grid, block, *arguments, shared_bytes=shared_bytes, rounds=rounds,
-            first=first,
+            first=first, lenient=lenient,
         )  # fmt: skip
     footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
     return Executed(
         code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
         touched=machine.memory.footprint, shared_bytes=used,
         together=asked_together(visits, warps, (0, count)) if beside else 1.0,
+        unknown=frozenset(machine.unknown),
+        sizes={i + 1: s.size for i, s in enumerate(machine.memory.segments)},
     )  # fmt: skip
 
 
@@ -424,24 +321,3 @@ def l2_gain(executed: Executed) -> float:
     It has no more for what it stores.
     """
     return l2_share(executed, executed.together) / l2_share(executed)
-
-
-def written_sector(device: Device) -> float:
-    """A sector that is stored counts as so many: L2 takes more slowly than it gives."""
-    if not (device.l2_bandwidth and device.l2_write_bandwidth):
-        return 1.0
-    return device.l2_bandwidth / device.l2_write_bandwidth
-
-
-def partial_sector(device: Device) -> float:
-    """A sector that is stored in part counts as so many: L2 reads it before it writes it."""
-    if not (device.l2_bandwidth and device.l2_partial_writes):
-        return 1.0
-    return device.l2_bandwidth / SECTOR / device.l2_partial_writes
-
-
-def addition_sectors(device: Device) -> float:
-    """An atomic addition counts as so many sectors, by the time that L2 takes for it."""
-    if not (device.l2_bandwidth and device.l2_additions):
-        return 0.0
-    return device.l2_bandwidth / SECTOR / device.l2_additions

@@ -1,14 +1,11 @@
-"""A launch takes so long: one SM is simulated with compiled code, and the GPU around it counted.
-
-A forecast is told in words, too: what the kernel waits for, and what its issue slots were used for.
-"""
+"""A launch takes so long: one SM is simulated with compiled code, and the GPU around it counted."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -22,15 +19,23 @@ from gemmlab.compiled.forecast.executed import (
     l2_gain,
     most_blocks,
 )
+from gemmlab.compiled.forecast.source_page import as_html
+from gemmlab.compiled.forecast.telling import LITERATURE, LineTime, lines, slots_of
+from gemmlab.compiled.forecast.unsure import Unsure, unsure
 from gemmlab.compiled.forecast.waiting import tell, waiting
-from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, launch_latency, sm_facts
-from gemmlab.compiled.sass.compiling import listing as compiled
-from gemmlab.compiled.sass.execution.machine import dim
+from gemmlab.compiled.forecast.whole_gpu import (
+    clock,
+    dram_bytes,
+    dram_time,
+    launch_latency,
+    sm_facts,
+)
+from gemmlab.compiled.sass.cubins import Code, Frames, code_of
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.program import program
-from gemmlab.compiled.sm.result import SCHEDULERS, Reason, Result
+from gemmlab.compiled.sm.result import SCHEDULERS, Result
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.compiled.sm.streams import Block, Effects
 from gemmlab.device import Device, name_of
@@ -51,6 +56,9 @@ class Forecast:
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
     tensor_use : part of the time for which the Tensor Cores of an SM with blocks are busy
+    unsure : what hangs on instructions that are not known; None where all are
+    frames : finds the line of each instruction, and those where it is inlined; none where the
+        compiler has kept no lines
     """
 
     device: str
@@ -62,6 +70,8 @@ class Forecast:
     result: Result = field(repr=False)
     tensor_use: float = 0.0
     others: tuple[Self, ...] = ()
+    unsure: Unsure | None = None
+    frames: Callable[[], Frames] = field(default=lambda: (), repr=False)
 
     @property
     def seconds(self) -> float:
@@ -73,25 +83,40 @@ class Forecast:
         """The part that needs longest, a key of `times`."""
         return max(self.times, key=self.times.__getitem__)
 
+    @property
+    def measured(self) -> bool:
+        """Whether the facts of the GPU were measured; else they are from the literature."""
+        return facts(self.device).measured
+
+    @cached_property
+    def lines(self) -> list[LineTime]:
+        """The lines of the source, the dearest first, with what they wait for; maybe none."""
+        return lines(self.result, self.frames())
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
     def __str__(self) -> str:
         slots, done = self.result.slots, self.result
         told = sorted({**done.used, **done.empty}.items(), key=lambda item: -item[1])
         parts = ", ".join(f"{100 * n / slots:.0f}% {name}" for name, n in told[:5])
-        return f"{self.seconds:.4g} s on {self.device}, by {self.bottleneck}; slots: {parts}"
+        told = f"{self.seconds:.4g} s on {self.device}, by {self.bottleneck}; slots: {parts}"
+        return told if self.measured else f"{told}; {LITERATURE}"
 
 
 def predict_time(
-    function: Callable,
+    function: Callable | bytes | str | Path,
     grid: int | Sequence[int],
-    block: int | Sequence[int],
+    block: int | Sequence[int] | None,
     *arguments: Any,
     device: str | Device = "h200",
-    shared_bytes: int = 0,
+    shared_bytes: int | None = None,
     effects: Effects = ALL,
     max_registers: int | None = None,
+    kernel: str | None = None,
     **options: Any,
 ) -> Forecast:
-    """Predict how long a launch of a Numba-CUDA kernel takes on a GPU that need not be here.
+    """Predict how long a launch of a kernel takes on a GPU that need not be here.
 
     The kernel is compiled for the GPU and executed for some of its blocks, with these arguments;
     what its warps executed runs on a simulated SM. Of a large launch a sample of blocks stands for
@@ -99,13 +124,20 @@ def predict_time(
     addresses depend on what it computes. No constant is fitted. The arguments stay as they are and
     are not copied. Where it takes longer than two seconds, a bar shows how far it is.
 
-    function : a kernel as one writes it, with or without `cuda.jit`
+    function : a kernel of Numba-CUDA as one writes it, with or without `cuda.jit`; or what any
+        other compiler made: a cubin's bytes, PTX, the path of a file with either, or what
+        `triton.compile` or `cute.compile` returns
     grid, block, arguments : as it is launched, `function[grid, block](*arguments)`; of arrays the
-        values matter where branches or addresses depend on them
-    device : a GPU whose SM is known: "h200", "h100_sxm", or one of these with other numbers
-    shared_bytes : dynamic shared memory of a block [B]
+        values matter where branches or addresses depend on them. Other compilers' kernels take
+        arguments as C does: arrays are pointers, NumPy's numbers have their sizes, records are
+        structs. With block=None the block is what the compiler wrote down, as Triton does
+    device : a GPU whose SM is known: "h200" and "h100_sxm", whose facts are measured, those of
+        which the literature tells (`gemmlab.compiled.sm.facts.known`), or one of these with other
+        numbers
+    shared_bytes : dynamic shared memory of a block [B]; None for what Triton says, or else none
     effects : what may keep a warp from issuing; without one of them one sees what that costs
-    max_registers : of a thread; None for as many as the compiler likes
+    max_registers : of a thread, where Numba compiles; None for as many as the compiler likes
+    kernel : its name, where a module has several
     options : of `numba.cuda.jit`, such as fastmath
 
     >>> from gemmlab import cuda, predict_time
@@ -120,16 +152,37 @@ def predict_time(
     >>> 2 * x.nbytes / forecast.seconds / 1e12  # TB/s; the device's memory reaches 4.2 at most
     2.6...
 
-    Raises ValueError for a device whose SM is not known and for a block that it cannot hold,
-    RuntimeError where the compiler's tools are missing (it says how to get them) or the sample does
-    not end, and NotImplementedError for an instruction whose meaning is not known.
+    The result of an instruction that is not known here is zero; `Forecast.unsure` says what hangs
+    on it.
+    Raises ValueError for a device whose SM is not known, for a block that it cannot hold and for
+    arguments that compiled code does not take, and RuntimeError where the compiler's tools are
+    missing (it says how to get them) or the sample does not end.
     """
+    target = known_device(device)
     with waiting():
-        executed = execute_launch(
-            function, grid, block, *arguments, device=device, shared_bytes=shared_bytes,
-            max_registers=max_registers, **options,
+        tell(0.05, "the kernel is compiled")
+        code = code_of(
+            function, block, arguments, name_of(target.compute_capability), kernel, max_registers,
+            **options,
         )  # fmt: skip
-        return at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+        if shared_bytes is None:
+            shared_bytes = code.shared_bytes or 0
+        tell(0.2, "some of its blocks are executed")
+        executed = execute(
+            code.listing, target, grid, _block(block, code), *arguments, shared_bytes=shared_bytes,
+            lenient=True, loops=True,
+        )  # fmt: skip
+        found = at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+    shares = slots_of(found.result) / found.result.slots
+    known = unsure(code.listing, shares, executed.unknown)
+    return replace(found, unsure=known, frames=code.frames)
+
+
+def _block(block: int | Sequence[int] | None, code: Code) -> int | Sequence[int]:
+    """Return the block of a launch; ValueError where neither caller nor compiler says it."""
+    if block is None and code.block is None:
+        raise ValueError("the compiler has not written down the block: say how many threads it has")
+    return code.block if block is None else block
 
 
 def execute_launch(
@@ -142,16 +195,19 @@ def execute_launch(
     max_registers: int | None = None,
     **options: Any,
 ) -> Executed:
-    """Compile a kernel for a device and execute some of its blocks; raises as `predict_time`."""
+    """Compile a kernel for a device and execute some of its blocks.
+
+    Raises what `predict_time` raises, and NotImplementedError for an instruction whose meaning is
+    not known.
+    """
     target = known_device(device)
-    if max_registers is None:  # which ptxas ignores where it knows the size of a block
-        options = {"launch_bounds": math.prod(dim(block)), **options}
-    tell(0.05, "the kernel is compiled")
-    code = compiled(
-        function, arguments, name_of(target.compute_capability), max_registers, **options
+    code = code_of(
+        function, block, arguments, name_of(target.compute_capability), None, max_registers,
+        **options,
+    )  # fmt: skip
+    return execute(
+        code.listing, target, grid, block, *arguments, shared_bytes=shared_bytes, loops=True
     )
-    tell(0.2, "some of its blocks are executed")
-    return execute(code, target, grid, block, *arguments, shared_bytes=shared_bytes, loops=True)
 
 
 def forecast_next(executed: Executed, cold: bool = False, effects: Effects = ALL) -> Forecast:
@@ -210,7 +266,8 @@ def forecast(
     times = {"sm": cycles / clock(executed, use)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
-    times["dram"] = dram_time(min(executed.footprint, SECTOR * sectors), target)
+    once, anywhere = dram_bytes(executed, cold)
+    times["dram"] = dram_time(min(once, SECTOR * sectors) + anywhere, target)
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
     busy = executed.of_all(lambda run: tensor_cycles(run, results[run]))
@@ -273,79 +330,3 @@ def total_cycles(result: Result, mine: Share) -> float:
     last = -1 - mine.resident
     pace = (ends[last] - ends[0]) / (issued[last] - issued[0])
     return float(ends[-1] + rest * pace * issued[-1] / len(ends))
-
-
-DONE = {
-    Kind.FMA: "float32 arithmetic",
-    Kind.INTEGER: "integer arithmetic",
-    Kind.FP64: "float64 arithmetic",
-    Kind.SPECIAL: "conversions and special functions",
-    Kind.TENSOR: "Tensor Core products",
-    Kind.SHARED: "accesses to shared memory",
-    Kind.GLOBAL: "accesses to global memory",
-    Kind.COPY: "copies to shared memory",
-    Kind.BARRIER: "barriers",
-    Kind.BRANCH: "branches",
-    Kind.UNIFORM: "arithmetic for a whole warp at once",
-    Kind.OTHER: "other instructions",
-}
-MEMORIES = {Kind.SHARED: "shared memory", Kind.GLOBAL: "global memory"}
-WAITS = {
-    Reason.STALL: "the arithmetic before",
-    Reason.BARRIER: "the other warps at a barrier",
-    Reason.BANK: "a port of the registers",
-    Reason.LSU: "a place in the queue of the load/store unit",
-    Reason.FETCH: "instructions to be fetched",
-    Reason.DISPATCH: "the issue of a Tensor Core product before",
-    Reason.IDLE: "a warp: there is none",
-}
-PARTS = {"dram": "device memory", "l2": "the L2 cache", "blocks": "blocks to be handed out"}
-MOST = 3  # uses that are named
-
-
-def uses(result: Result) -> dict[str, float]:
-    """Say what slots issued, as shares of all slots, the largest first."""
-    return {DONE[Kind[name.upper()]]: n / result.slots for name, n in _falling(result.used)}
-
-
-def waits(result: Result) -> dict[str, float]:
-    """Say what empty slots waited for, as shares of all slots, the largest first.
-
-    A result is called after what it is the result of, a pipe after what runs on it.
-    """
-    found: Counter[str] = Counter()
-    for reason in Reason:
-        by_kind: Counter[Kind] = Counter()
-        for kind, count in zip(result.kinds, result.lost[reason], strict=True):
-            by_kind[Kind(kind)] += int(count)
-        for kind, count in by_kind.items():
-            found[_cause(reason, kind)] += count
-    return {cause: n / result.slots for cause, n in _falling(found) if n}
-
-
-def sentence(forecast: Forecast) -> str:
-    """Say what a launch waits for most, and what its issue slots are used for."""
-    if forecast.bottleneck != "sm":
-        alone = forecast.times["sm"] / forecast.times[forecast.bottleneck]
-        part = PARTS[forecast.bottleneck]
-        return f"It waits mostly for {part}: an SM would be done after {alone:.0%} of that time."
-    used = uses(forecast.result)
-    most = [(name, share) for name, share in list(used.items())[:MOST] if share >= 0.005]
-    told = ", ".join(f"{share:.0%} {name}" for name, share in most)
-    does = f"{sum(used.values()):.0%} of the issue slots issue an instruction"
-    does += f" ({told})" if told else ""
-    for cause, share in waits(forecast.result).items():
-        return f"{does}; the others wait mostly for {cause} ({share:.0%})."
-    return f"{does}."
-
-
-def _cause(reason: Reason, kind: Kind) -> str:
-    if reason is Reason.SCOREBOARD:
-        return MEMORIES.get(kind, DONE[kind])
-    if reason is Reason.PIPE:
-        return f"the pipe of {DONE[kind]}"
-    return WAITS.get(reason, reason.name.lower().replace("_", " "))
-
-
-def _falling(counts: dict[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: -item[1])

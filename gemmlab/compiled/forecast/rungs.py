@@ -280,7 +280,7 @@ def repeated(short: Stream, long: Stream, periods: int) -> Stream:
     more = stretch(short, long)
     columns = (
         *(long.instructions, long.cycles, long.sectors, long.levels),
-        *(long.mbarriers, long.amounts),
+        *(long.mbarriers, long.amounts, long.moved),
     )
     return Stream(
         *(np.concatenate([c[: more.start], *[c[more]] * periods, c[more.stop :]]) for c in columns)

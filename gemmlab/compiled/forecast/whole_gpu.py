@@ -1,15 +1,17 @@
 """An SM shares with all others the clock, L2 and device memory; a launch takes time of its own."""
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from gemmlab import Device
-from gemmlab.compiled.forecast.executed import Executed, busy_sms, l2_gain, l2_share, written_sector
+from gemmlab.compiled.forecast.executed import Executed, busy_sms, l2_gain, l2_share
+from gemmlab.compiled.forecast.traffic import weights
 from gemmlab.compiled.sm.facts import Facts, facts
-from gemmlab.compiled.sm.streams import Level
+from gemmlab.compiled.sm.streams import Level, Stream
 from gemmlab.model.transactions import SECTOR
 
 NOBODY = -1  # in a row of sectors: a lane that takes no part
@@ -45,7 +47,7 @@ def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
     known, device = facts(executed.device.name), executed.device
     slower = device.clock / clock(executed, use)
     busy = busy_sms(executed)
-    moved = executed.footprint or SECTOR
+    moved = sum(dram_bytes(executed)) or SECTOR
     of_memory = moved / dram_time(moved, device) / device.clock / busy
     return replace(
         known,
@@ -68,14 +70,41 @@ def asked_again(executed: Executed) -> float:
     kept = executed.footprint <= (device.l2_bytes or 0)
     count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
     each = SECTOR * executed.of_all(first_sectors) / mine.resident
-    come = executed.footprint - executed.of_all(stored_alone) * math.prod(mine.grid)
+    come = dram_bytes(executed)[0] - executed.of_all(stored_alone) * math.prod(mine.grid)
     return max(1.0, each * count / max(come, SECTOR))
 
 
 def first_sectors(executed: Executed) -> int:
-    """Count the sectors that the first round of blocks asks device memory for."""
+    """Count the sectors that the first round of blocks asks device memory for by a pattern."""
     first = executed.blocks(True)[: executed.share.resident]
-    return sum(int(s.sectors[s.levels == Level.DRAM].sum()) for block in first for s in block)
+    anywhere = executed.lacks(True).at
+    return sum(_of_memory(s, anywhere)[0] for block in first for s in block)
+
+
+@lru_cache(maxsize=16)
+def dram_bytes(executed: Executed, cold: bool = True) -> tuple[int, int]:
+    """Count what device memory moves for all blocks [B]: arrays once each, and the rest.
+
+    The rest is of arrays in which lanes go anywhere, as bytes of a stream that take as long.
+    """
+    arrays = executed.runs[0][1].lacks(cold).arrays
+    whole = executed.footprint - sum(executed.sizes[a] for a in arrays)
+    anywhere = executed.of_all(lambda run: _anywhere(run, cold))
+    return max(0, whole), round(SECTOR * anywhere / executed.count * math.prod(executed.share.grid))
+
+
+def _anywhere(executed: Executed, cold: bool) -> int:
+    """Count the sectors that device memory moves where lanes go anywhere."""
+    at = executed.lacks(cold).at
+    blocks = executed.blocks(cold) if at else []
+    return sum(_of_memory(s, at)[1] for block in blocks for s in block)
+
+
+def _of_memory(stream: Stream, anywhere: Collection[int]) -> tuple[int, int]:
+    """Count the sectors that a warp has of device memory by a pattern, and from anywhere."""
+    of_memory = stream.levels == Level.DRAM
+    others = np.isin(stream.instructions, list(anywhere))
+    return tuple(int(stream.moved[of_memory & its].sum()) for its in (~others, others))
 
 
 @lru_cache(maxsize=16)  # of a launch it is asked for at each clock
@@ -93,7 +122,7 @@ def stored_alone(executed: Executed) -> int:
 
 def stored_weight(executed: Executed) -> float:
     """A sector that an SM stores counts as so many, by the time that L2 takes for it."""
-    return l2_gain(executed) * written_sector(executed.device)
+    return l2_gain(executed) * weights(executed.device).written
 
 
 def launch_latency(device: Device) -> float:

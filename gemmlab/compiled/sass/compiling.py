@@ -48,14 +48,14 @@ def disassemble(cubin: bytes, taken: Usage) -> Listing:
     return Listing(
         architecture=f"sm_{version['major']}{version['minor']}",
         instructions=tuple(
-            _instruction(function["start"] + BYTES * i, item, code, own)
+            read_instruction(function["start"] + BYTES * i, item, code, own)
             for function in functions
             for i, item in enumerate(function["sass-instructions"])
         ),
         **taken._asdict(),
         functions={name: start for name, start in starts.items() if name != own},
-        constants=_constants(elf),
-        **_data(elf),
+        constants=constants_of(elf, own),
+        **data_of(elf),
     )
 
 
@@ -73,20 +73,54 @@ def places(cubin: bytes) -> dict[int, tuple[str, int]]:
     return found
 
 
+class Frame(NamedTuple):
+    """A frame is a line of a file, counted from 1."""
+
+    file: str
+    number: int
+
+
+_PLACE = re.compile(r'File "([^"]*)", line (\d+)')
+
+
+def frames(cubin: bytes, kernel: str | None = None) -> dict[int, tuple[Frame, ...]]:
+    """Return the line of each instruction, by its address [B], and the lines where it is inlined.
+
+    The innermost comes first. Code that was compiled without lines (-lineinfo) has none.
+    kernel : its name, where the cubin has several
+    """
+    found: dict[int, tuple[Frame, ...]] = {}
+    place: tuple[Frame, ...] = ()
+    follows = inside = False
+    for line in disassembled(cubin, "-gi", "-c").splitlines():
+        if begun := re.match(r"\s*\.section\s+\.text\.([^,]+)", line):
+            inside, place = kernel in (None, begun[1]), ()
+        elif inside and "//## File" in line:
+            named = _PLACE.search(line)
+            one = Frame(named[1], int(named[2]))
+            place, follows = ((*place, one) if follows else (one,)), True
+        elif inside and (begun := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)):
+            follows = False
+            found[int(begun[1], 16)] = place
+    return found
+
+
 SOURCE_FIRST = re.compile(r"^(desc\[\w+\]\[[^]]*\]),(!?U?P\w+)?(\[[^]]*\])$")
 
 
-def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:
+def read_instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> Instruction:
     """Make an instruction from nvdisasm's JSON, its control fields from the code itself.
 
     own : the kernel's name, which functions name that return to it
 
     Faults of the JSON are mended: CAS lacks a comma, P2R's operand PR is called its guard, and
-    nvdisasm 13.0 has what LDGSTS copies before the place, to which it joins the predicate.
+    nvdisasm 13.0 has what LDGSTS copies before the place, to which it joins the predicate; and for
+    GPUs before sm_90 it joins both.
     """
     operands = re.sub(r"\b(R\d+|RZ)\[", r"\1,[", item.get("operands", ""))
     if item["opcode"].startswith("LDGSTS"):
         operands = SOURCE_FIRST.sub(r"\3,\1,\2", operands).rstrip(",")
+        operands = re.sub(r"^(\[[^]]*\])\[", r"\1,[", operands)
     guard = item.get("predicate", "").removeprefix("@")
     if guard == "PR":
         guard, operands = "", operands.replace(",", ",PR,", 1)
@@ -99,17 +133,17 @@ def _instruction(address: int, item: dict[str, Any], text: bytes, own: str) -> I
     )
 
 
-def _constants(elf: Any) -> dict[int, bytes]:
-    """Return the constant banks that have contents, without that of the parameters."""
+def constants_of(elf: Any, kernel: str) -> dict[int, bytes]:
+    """Return a kernel's constant banks that have contents, without that of the parameters."""
     banks = {}
     for section in elf.iter_sections():
-        found = re.match(r"\.nv\.constant([1-9]\d*)", section.name)
-        if found:
+        found = re.fullmatch(r"\.nv\.constant([1-9]\d*)(\.(.*))?", section.name)
+        if found and found[3] in (None, kernel):
             banks[int(found[1])] = section.data()
     return banks
 
 
-def _data(elf: Any) -> dict[str, Any]:
+def data_of(elf: Any) -> dict[str, Any]:
     """Return the module's variables one after the other, and where bank 4 points to them."""
     names = [s.name for s in elf.iter_sections()]
     starts, data = {}, b""
@@ -198,6 +232,20 @@ def with_lines(
     return replace(code, lines=lines)
 
 
+def with_places(
+    function: Callable,
+    arguments: Sequence[Any],
+    target: str = "sm_90",
+    max_registers: int | None = None,
+    **options: Any,
+) -> tuple[Listing, dict[int, tuple[Frame, ...]]]:
+    """Return a kernel's listing as it is compiled with lines, and those of each instruction."""
+    cubin, taken = _cubin(
+        *_asked(function, arguments, target, max_registers, options), lineinfo=True
+    )
+    return disassemble(cubin, taken), frames(cubin)
+
+
 class Asked(NamedTuple):
     """A listing is asked for of a function, by all that the compilers are told."""
 
@@ -242,8 +290,9 @@ def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:
     if place is None or not place[1]:
         return None
     file, number = place
-    here = Path(file) == Path(function.__code__.co_filename)
-    text = linecache.getline(file, number).strip()
+    own = function.__code__.co_filename  # of what has no file Numba makes one in this folder
+    here = Path(file) == Path(own).absolute()
+    text = linecache.getline(own if here else file, number).strip()
     return Line(number - function.__code__.co_firstlineno + 1 if here else 0, text)
 
 

@@ -99,6 +99,19 @@ class Line(NamedTuple):
     text: str
 
 
+class Parameters(NamedTuple):
+    """Parameters lie in constant bank 0 as the compiler of a cubin has put them.
+
+    start : of the first one in the bank [B]
+    places : of each, its offset from there and its size [B]
+    block : the sizes of a block that the kernel asks for, if it does
+    """
+
+    start: int
+    places: tuple[tuple[int, int], ...]
+    block: tuple[int, int, int] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Listing:
     """A listing is a kernel as the GPU executes it; equal to itself alone, so that it is a key.
@@ -112,6 +125,7 @@ class Listing:
     data : bytes of the module's variables in global memory
     pointers : (offset in constant bank 4, offset in `data`) of the addresses kept there
     lines : of each instruction, the line that it comes from, None where that is not known; or empty
+    parameters : where they lie, as a cubin says; None for a kernel of Numba, as Numba passes them
     """
 
     architecture: str
@@ -124,6 +138,7 @@ class Listing:
     data: bytes = field(default=b"", repr=False)
     pointers: tuple[tuple[int, int], ...] = ()
     lines: tuple[Line | None, ...] = field(default=(), repr=False)
+    parameters: Parameters | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         """One line an instruction: address, control, text."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.compiled.sm.compiled import compiled
-from gemmlab.compiled.sm.memory import shares
+from gemmlab.compiled.sm.memory import crowded, shares
 from gemmlab.compiled.sm.pipes import NEVER, Unit
 from gemmlab.compiled.sm.result import SCHEDULERS
 from gemmlab.compiled.sm.streams import Level
@@ -19,8 +19,10 @@ MEETS = int(Unit.BARRIER)
 
 
 @compiled
-def start(blocks, warps, schedulers, flow, place, t):
-    """The next block of the queue comes to a place, in cycle t."""
+def start(blocks, warps, schedulers, flow, facts, place, t):
+    """The next block of the queue comes to a place, from cycle t on; one after the other does."""
+    t = max(t, blocks.handed[0])
+    blocks.handed[0] = t + facts.block_interval
     number = blocks.count[0]
     blocks.count[0] += 1
     each = flow.starts.shape[1]
@@ -78,7 +80,7 @@ def leave(blocks, warps, schedulers, account, flow, facts, warp, t):
         account.issued_then[blocks.number[place]] = account.total[0]
         blocks.count[1] += 1
         if blocks.count[0] < flow.starts.shape[0]:
-            start(blocks, warps, schedulers, flow, place, t)
+            start(blocks, warps, schedulers, flow, facts, place, t + facts.block_latency)
     else:
         for number in range(blocks.arrived.shape[1]):
             if blocks.arrived[place, number] >= blocks.live[place]:
@@ -131,11 +133,12 @@ def ask(mbarriers, lsu, schedulers, code, flow, facts, place, i, position, t):
         mbarriers.opens[at] = t
         mbarriers.latest[at] = t
     elif unit == BULK:
-        level = flow.levels[position]
-        _, sent = shares(lsu, facts, flow.sectors[position], level, t)
+        _, sent = shares(lsu, facts, flow, position, t)
         mbarriers.bytes[at] -= amount
-        done = int(sent) + (facts.l2_latency if level == L2 else facts.dram_latency)
-        come(mbarriers, schedulers, at, i, done)
+        late = facts.l2_latency
+        if flow.levels[position] != L2:
+            late = facts.dram_latency + crowded(lsu, facts)
+        come(mbarriers, schedulers, at, i, int(sent) + late)
     elif unit == EXPECTS:
         mbarriers.pending[at] -= 1
         mbarriers.bytes[at] += amount

@@ -23,7 +23,11 @@ WARPS = WARPGROUP // WARP  # each reads a part of what the product of a warpgrou
 
 
 class Pipe(IntEnum):
-    """Arithmetic pipes of a scheduler. FMA is two: IMAD runs on the heavy one alone."""
+    """Arithmetic pipes of a scheduler. FMA is one or two: IMAD runs on the heavy one alone.
+
+    `Facts.fma_pipes` and `product_pipes` say where a GPU differs: before sm_86 there is the heavy
+    one alone, and sm_120 has both for integers, too.
+    """
 
     NONE = -1
     FMA_HEAVY = 0
@@ -100,14 +104,15 @@ OPCODES = {
     "conversion": "I2F",
     "reduction": "REDUX CREDUX",
     "tensor": "HMMA IMMA DMMA BMMA QMMA",
-    "constant": "LDC ULDC LDCU",
+    "constant": "LDC",
+    "slot": "ULDC LDCU NOP",
     "register": "S2R S2UR B2R R2B",
     "shared": "LDS STS LDSM STSM ATOMS SHFL",
     "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG SULD SUST TLD TEX",
     "copy": "LDGSTS",
     "copies": "LDGDEPBAR",
     "wait": "DEPBAR WARPGROUP",
-    "warpgroup": "HGMMA QGMMA",
+    "warpgroup": "HGMMA QGMMA IGMMA",
     "mbarrier": "SYNCS",
     "bulk": "UTMALDG UBLKCP",
     "bulk store": "UTMASTG",
@@ -127,6 +132,7 @@ WITHOUT_PIPE = {
     "copy": Use(Kind.COPY, unit=Unit.COPY),
     "copies": Use(Kind.COPY, unit=Unit.COPIES),
     "branch": Use(Kind.BRANCH),
+    "slot": Use(Kind.OTHER),
 }
 
 
@@ -146,10 +152,10 @@ def use(instruction: Instruction, facts: Facts) -> Use:
     group = GROUP_OF.get(instruction.name, instruction.name[:1])
     match group:
         case "fma":
-            return Use(Kind.FMA, Pipe.FMA_LITE, Pipe.FMA_HEAVY, f.fma_interval)
+            return Use(Kind.FMA, *_pipes(f.fma_pipes), f.fma_interval)
         case "product":
             interval = f.wide_interval if is_wide(instruction) else f.fma_interval
-            return Use(Kind.INTEGER, Pipe.FMA_HEAVY, none, interval)
+            return Use(Kind.INTEGER, *_pipes(f.product_pipes), interval)
         case "alu":
             return Use(Kind.INTEGER, Pipe.ALU, none, f.alu_interval)
         case "fp64":
@@ -161,9 +167,9 @@ def use(instruction: Instruction, facts: Facts) -> Use:
         case "reduction":
             return Use(Kind.SPECIAL, Pipe.XU, none, f.xu_interval, f.reduction_latency)
         case "tensor":
-            short = instruction.opcode == "HMMA.1688.F32"
-            interval = f.tensor_short_interval if short else f.tensor_interval
-            return Use(Kind.TENSOR, Pipe.TENSOR, none, interval, f.tensor_latency)
+            return Use(
+                Kind.TENSOR, Pipe.TENSOR, none, _of_product(instruction, f), f.tensor_latency
+            )
         case "warpgroup":  # it goes on while the warp does
             columns = _columns(instruction)
             interval, late = columns // f.wgmma_columns, f.wgmma_latency
@@ -184,6 +190,21 @@ def use(instruction: Instruction, facts: Facts) -> Use:
         case "U":  # UIADD3, UMOV, ...: one for the whole warp
             return Use(Kind.UNIFORM, Pipe.UNIFORM, none, f.uniform_interval)
     return WITHOUT_PIPE.get(group, Use(Kind.OTHER))
+
+
+def _pipes(count: int) -> tuple[Pipe, Pipe]:
+    """Return the pipes that FMAs may take, of which there are so many."""
+    return (Pipe.FMA_LITE, Pipe.FMA_HEAVY) if count > 1 else (Pipe.FMA_HEAVY, Pipe.NONE)
+
+
+def _of_product(instruction: Instruction, facts: Facts) -> int:
+    """Return how long a product of one warp takes a Tensor Core."""
+    if instruction.opcode == "HMMA.1688.F32":
+        return facts.tensor_short_interval
+    if instruction.modifiers[1:] == ("F16",):
+        short = facts.tensor_half_interval * facts.tensor_short_interval // facts.tensor_interval
+        return short if "1688" in instruction.modifiers else facts.tensor_half_interval
+    return facts.tensor_interval
 
 
 def _columns(instruction: Instruction) -> int:

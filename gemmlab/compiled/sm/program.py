@@ -96,7 +96,7 @@ def _row(instruction: Instruction, facts: Facts) -> tuple:
         registers,
         reused,
         used.pipe == Pipe.FP64,
-        _slots(instruction, used),
+        _slots(instruction, used, facts),
         used.matrices,
     )
 
@@ -109,12 +109,13 @@ def stall(instruction: Instruction, facts: Facts) -> int:
     return max(cycles, 2) if instruction.control.yields else cycles
 
 
-def _slots(instruction: Instruction, used: Use) -> int:
+def _slots(instruction: Instruction, used: Use, facts: Facts) -> int:
     """Return the cycles in which a scheduler issues an instruction: half of an HMMA's interval.
 
-    Source: decision 017, with eight FMUL or FFMA beside a product of 16x8x16, four of 16x8x8.
+    Source: decision 017, with eight FMUL or FFMA beside a product of 16x8x16, four of 16x8x8. That
+    is while it reads registers: no longer where its Tensor Core is slower.
     """
-    return max(1, used.interval // 2) if instruction.name == "HMMA" else 1
+    return max(1, min(used.interval // 2, facts.tensor_slots)) if instruction.name == "HMMA" else 1
 
 
 def reads_ports(used: Use) -> bool:

@@ -16,7 +16,14 @@ from gemmlab.compiled.sass.listing import BARRIERS
 from gemmlab.compiled.sm.barriers import arrive, ask, leave, passes, start
 from gemmlab.compiled.sm.compiled import VERSION, compiled, kept
 from gemmlab.compiled.sm.fetching import enter
-from gemmlab.compiled.sm.memory import dispatch, enqueue, next_dispatch, read_matrices, store_box
+from gemmlab.compiled.sm.memory import (
+    be_ahead,
+    dispatch,
+    enqueue,
+    next_dispatch,
+    read_matrices,
+    store_box,
+)
 from gemmlab.compiled.sm.pipes import NEVER, Pipe, Unit, complete, free
 from gemmlab.compiled.sm.registers import delay_product, read_operands
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason
@@ -169,6 +176,8 @@ def issue(now, code, flow, facts, on, warp, t):
         arrive(now.blocks, now.warps, now.schedulers, code, facts, warp, i, t)
     if position + 1 == now.warps.end[warp]:
         leave(now.blocks, now.warps, now.schedulers, now.account, flow, facts, warp, t + 1)
+        if now.blocks.count[1] > 0:
+            be_ahead(now.lsu)
     elif on.fetch:
         go_on(now, code, facts, warp, i, flow.instructions[position + 1], t)
 
@@ -254,7 +263,7 @@ def _run(version):
         """
         assert version
         for place in range(now.blocks.live.shape[0]):
-            start(now.blocks, now.warps, now.schedulers, flow, place, 0)
+            start(now.blocks, now.warps, now.schedulers, flow, facts, place, 0)
         cycles = 0
         while now.blocks.count[1] < flow.starts.shape[0]:
             t = earliest(now.schedulers)

@@ -28,7 +28,7 @@ NAMED = 16  # barriers of a block
 class Flow(NamedTuple):
     """The flow has all streams one after the other, and where those of each block begin and end.
 
-    instructions, cycles, sectors, levels, mbarriers, amounts : as in `Stream`
+    instructions, cycles, sectors, levels, mbarriers, amounts, moved : as in `Stream`
     starts, ends : (blocks, warps)
     """
 
@@ -38,6 +38,7 @@ class Flow(NamedTuple):
     levels: np.ndarray
     mbarriers: np.ndarray
     amounts: np.ndarray
+    moved: np.ndarray
     starts: np.ndarray
     ends: np.ndarray
 
@@ -94,6 +95,7 @@ class Blocks(NamedTuple):
     arrived : (places, barriers), warps at a barrier
     count : (2,), blocks that have started, and that have ended
     unit : (1,), when the unit that counts arrivals is free
+    handed : (1,), when the next block can be handed out
     """
 
     number: np.ndarray
@@ -101,6 +103,7 @@ class Blocks(NamedTuple):
     arrived: np.ndarray
     count: np.ndarray
     unit: np.ndarray
+    handed: np.ndarray
 
 
 class Account(NamedTuple):
@@ -164,7 +167,12 @@ def state(
         idle_lsu(warps, facts),
         free_ports(facts),
         empty_lines(lines, facts),
-        Blocks(zeros(resident), zeros(resident), zeros(resident, NAMED), zeros(2), zeros(1)),
+        Blocks(
+            zeros(resident),
+            zeros(resident),
+            zeros(resident, NAMED),
+            *(zeros(n) for n in (2, 1, 1)),
+        ),
         idle_mbarriers(resident, int(flow.mbarriers.max()) + 1, (first + shown) * bool(shown)),
         Account(
             zeros(code_size),
@@ -236,7 +244,7 @@ def simulate(
         account.block_ends,
         account.issued_then,
         timeline,
-        math.ceil(now.lsu.share.max()),
+        math.ceil(max(now.lsu.share[0], now.lsu.share[1] - now.lsu.ahead[0])),
     )
 
 
@@ -251,7 +259,8 @@ def outcome_key(
     """Hash what the outcome of a simulation follows from."""
     known = on if isinstance(on, Facts) else facts(on)
     places = min(len(blocks), resident or len(blocks))
-    return outcomes.key((str(listing), tuple(_flow(blocks)), places, known, effects, window))
+    parts = (str(listing), tuple(_flow(blocks)), places, known, effects, window)
+    return outcomes.key(parts + ((known.others,) if known.others else ()))
 
 
 def _flow(blocks: Sequence[Block]) -> Flow:
@@ -263,7 +272,7 @@ def _flow(blocks: Sequence[Block]) -> Flow:
             np.concatenate([getattr(s, name) for s in streams.values()]).astype(np.int64)
             for name in (
                 *("instructions", "cycles", "sectors", "levels"),
-                *("mbarriers", "amounts"),
+                *("mbarriers", "amounts", "moved"),
             )
         ),
         starts=np.array([[ends[id(s)] - len(s) for s in block] for block in blocks], np.int64),

@@ -25,6 +25,7 @@ class Stream:
     cycles : int32 (n,), cycles of the pipe of shared memory and L1 that each asks for (its
         wavefronts); 0 for an instruction that makes no request
     sectors : int32 (n,), 32-byte sectors that a global access asks of L2
+    moved : int32 (n,), sectors of device memory that it moves, if it does; as `sectors` by default
     levels : int8 (n,), the `Level` that answers a global access
     mbarriers : int32 (n,), of what is asynchronous, the number of its mbarrier in the block
     amounts : int32 (n,), how many arrivals or else bytes that counts; of a wait, 1 and the parity;
@@ -38,8 +39,11 @@ class Stream:
     levels: np.ndarray
     mbarriers: np.ndarray | None = None
     amounts: np.ndarray | None = None
+    moved: np.ndarray | None = None
 
     def __post_init__(self) -> None:
+        if self.moved is None:
+            object.__setattr__(self, "moved", self.sectors)
         for name in ("mbarriers", "amounts"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, np.zeros(len(self.instructions), np.int32))

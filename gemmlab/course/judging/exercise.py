@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.course import progress
 from gemmlab.course.judging import guard, source
 from gemmlab.course.judging.apart import NotJudged
 from gemmlab.course.judging.diagnoses import about
@@ -94,6 +95,8 @@ class Exercise:
                 found = Finding("senseless", (("Error", f"{type(error).__name__}: {error}"),))
         verdict = self._verdict(found)
         self.verdicts.append(verdict)
+        if verdict.attempted:
+            progress.keep("exercise", self.task.name, verdict.passed)
         if verdict.passed:
             self._passed = answers
         return verdict

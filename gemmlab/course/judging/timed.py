@@ -55,10 +55,14 @@ class Yardstick:
 
 @dataclass(frozen=True)
 class Time:
-    """A predicted time [s], and what the kernel waits for in words."""
+    """A predicted time [s], what the kernel waits for in words, and its dearest lines.
+
+    lines : text of a line, and its share of all issue slots; empty where nobody asked
+    """
 
     seconds: float
     waits: str
+    lines: tuple[tuple[str, float], ...] = ()
 
 
 def judge(
@@ -175,7 +179,8 @@ def _of_launches(
             yield kernel
             return
         try:
-            from gemmlab.compiled.forecast.kernel import predict_time, sentence
+            from gemmlab.compiled.forecast.kernel import predict_time
+            from gemmlab.compiled.forecast.telling import sentence
 
             found = predict_time(
                 kernel, launch.grid, launch.block, *launch.arguments, device=device
@@ -223,8 +228,8 @@ def _time(
         yield kernel
         return
     try:
-        from gemmlab.compiled.forecast.kernel import sentence
         from gemmlab.compiled.forecast.rungs import predict_rung
+        from gemmlab.compiled.forecast.telling import sentence
 
         found = predict_rung(problem, device, replace(own(kernel, tiling), layouts=LAYOUTS))
         yield Time(found.seconds, sentence(found))

@@ -19,6 +19,7 @@ WORDS = 100  # that are read in a minute, formulas among them
 CELLS = 2  # that are run and looked at in a minute
 READING = 0.6  # of a chapter that has exercises, at most
 HEADING = re.compile(r"^##? (.+)$", re.MULTILINE)
+REVIEW = "review"  # so begin the names of the cells of a review, which has minutes of its own
 EXERCISE = re.compile(r"ex(\d+)")  # the name of the cell in which an exercise is answered
 
 
@@ -93,6 +94,8 @@ def _weighed(number: str, cells: list[dict[str, Any]]) -> list[tuple[str, int, s
     found: list[tuple[str, int, str, float]] = []
     section = -1
     for cell in cells:
+        if cell.get("id", "").startswith(REVIEW):
+            continue
         text = "".join(cell["source"])
         heading = cell["cell_type"] == "markdown" and HEADING.search(text)
         if heading or section < 0:

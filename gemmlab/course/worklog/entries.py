@@ -69,6 +69,8 @@ class Entry:
         given = dict(data)
         found = dict(given.pop("judged"))
         found["facts"] = tuple((str(a), str(b)) for a, b in found["facts"])
+        found["lines"] = tuple((str(a), float(b)) for a, b in found.get("lines", ()))
+        found["depth"] = int(found.get("depth", 0))
         tiling = Tiling(**given.pop("tiling"))
         for name in ("block", "grid"):
             if not isinstance(given[name], str):
@@ -145,6 +147,27 @@ def _refer(
         pieces[name] = f"{name} = {value!r}\n"
 
 
+def rung_of(kernel: Any, tile: Any, grid: Any = None, block: Any = None) -> Kernel:
+    """The rung that `kernels.own` makes; a function build(T), as in 04.2, gets a tile's side."""
+    plain = unwrapped(kernel)
+    if not inspect.isfunction(plain) or list(inspect.signature(plain).parameters) != ["T"]:
+        return own(kernel, tile, grid=grid, block=block)
+
+    def build(tiling: Tiling) -> Callable:
+        side = tiling.block[0]
+        if tiling != Tiling.square(side):
+            raise ValueError(
+                f"{plain.__name__}(T) takes the side of a square tile, not {tiling}; call its "
+                "argument tiling to get all sizes, and begin with T = tiling.block[0]"
+            )
+        return plain(side)
+
+    build.__name__ = plain.__name__
+    if isinstance(tile, Tiling):
+        build(tile)
+    return own(build, tile, grid=grid, block=block)
+
+
 def rung_of_text(entry: Entry) -> Kernel:
     """The rung that an entry's text makes; no line of it runs here, now or later.
 
@@ -163,7 +186,7 @@ def rung_of_text(entry: Entry) -> Kernel:
     function, *grids = Definitions(submission, check).answers()
     grid = _apart(grids[0]) if grids else entry.grid or None
     try:
-        return own(function, entry.tiling, grid=grid, block=entry.block or None)
+        return rung_of(function, entry.tiling, grid, entry.block or None)
     except TypeError as error:
         raise RefusedError("wrong-type", str(error)) from None
 

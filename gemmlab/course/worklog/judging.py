@@ -10,12 +10,14 @@ another kernel later is not asked again.
 
 from __future__ import annotations
 
+import linecache
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from gemmlab.course.judging.launches import built
 from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.course.worklog import shapes
 from gemmlab.course.worklog.shapes import Shape
-from gemmlab.device import device
+from gemmlab.device import device, name_of
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.kernel import as_it_is, as_they_are
 from gemmlab.measure.backends.trial import told
@@ -39,6 +41,7 @@ from gemmlab.tiling import WARP, Tiling
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.executed import Executed
+    from gemmlab.compiled.forecast.kernel import Forecast
 
 GPUS = ("h200", "h100_sxm")
 SECONDS = 120.0  # of the processor, for the blocks of one k
@@ -47,6 +50,7 @@ DRAWN, LOOKED_AT = 2, 4096  # blocks, and elements of C of which each is compute
 ALL = 1024  # blocks, at most, of a grid with fewer than C has tiles: all are simulated
 LONG = 1024  # k from which on a block takes long
 STEPS = 1 << 18  # turns of a thread's while
+LINES = 3  # of the source, whose costs are told
 OWN = {
     "host-work": Diagnosis(
         "Part of the work is done before the launch, where nobody counts it.",
@@ -64,6 +68,10 @@ OWN = {
         "Blocks that are timed leave elements of their tile of C as they were.",
         "Which threads store nothing, and for which sizes?",
     ),
+    "another-matrix": Diagnosis(
+        "The first matrix of the batch is right, and those after it are not.",
+        "In which row of B does the second matrix begin, and in which the one of your block?",
+    ),
     "tile-does-not-divide": Diagnosis(
         "The block tile does not divide the shape: the sample of blocks would not stand for all.",
         "Which powers of two divide m and n?",
@@ -77,6 +85,8 @@ class Judged:
 
     facts : (label, text), as a verdict has them; seconds, waits : by GPU, empty where no time could
         be predicted; counts : of one block of the shape, simulated
+    depth : the largest k that was simulated, 0 for all of it
+    lines : the dearest lines of the source, and their shares of all issue slots
     """
 
     diagnosis: str
@@ -84,31 +94,40 @@ class Judged:
     seconds: dict[str, float] = field(default_factory=dict)
     waits: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    depth: int = 0
+    lines: tuple[tuple[str, float], ...] = ()
 
     @property
     def passed(self) -> bool:
         """Whether it is right."""
         return self.diagnosis == "passed"
 
+    @property
+    def far(self) -> str:
+        """How far right means right, in words; empty where that is all of k."""
+        return f" as far as k = {self.depth:,}" if self.depth else ""
+
 
 def judge(rung: Kernel, shape: Shape) -> Judged:
     """Judge a rung that `kernels.own` has made, on a shape."""
     tiling = rung.default
     found = _launchable(rung, shape, tiling) or _on_small_cases(rung, shape, tiling)
+    depth = 0
     if found.diagnosis == "passed":
-        found = _on_the_shape(rung, shape, tiling)
+        found, depth = _on_the_shape(rung, shape, tiling)
     if found.diagnosis != "passed":
         return _told(found)
     counts, facts = dict(found.details), found.facts
     if lacking():
         facts += (("Time on a GPU", f"left out: {lacking()}"),)
-        return Judged("passed", facts, counts=counts)
+        return Judged("passed", facts, counts=counts, depth=depth)
     times = timed.predicted(found, partial(_times, rung, shape, tiling, _seed()))
     if isinstance(times, Finding):
-        return _told(times) if times.diagnosis != "passed" else Judged("passed", times.facts)
+        passed = times.diagnosis == "passed"
+        return Judged("passed", times.facts, depth=depth) if passed else _told(times)
     by_gpu = dict(zip(GPUS, times, strict=True))
     for name, time in by_gpu.items():
-        least = shape.problem.flops / device(name).peak_of("float32")
+        least = shape.bound(device(name))["the FMAs"]
         if time.seconds < least:
             fact = (
                 f"{timed.ms(time.seconds)} predicted, where the FMAs alone take {timed.ms(least)}"
@@ -120,6 +139,8 @@ def judge(rung: Kernel, shape: Shape) -> Judged:
         seconds={name: time.seconds for name, time in by_gpu.items()},
         waits={name: time.waits for name, time in by_gpu.items()},
         counts=counts,
+        depth=depth,
+        lines=times[0].lines,
     )
 
 
@@ -165,14 +186,24 @@ def _on_small_cases(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
         shapes.form(tiling, rung.configure(shape.problem, tiling)[1]),
         shapes.anew(shape, tiling),
     )
-    return found if isinstance(found, Finding) else Finding("passed")
+    if not isinstance(found, Finding):
+        return Finding("passed")
+    (row, _), rows = found.details.get("index", (0, 0)), tiling.block[0]
+    if shape.batch > 1 and row >= rows:
+        m, *_ = found.details["shape"]
+        text = f"the {m} rows are {m // rows} matrices of {rows}, and the first one is right"
+        return Finding("another-matrix", (*found.facts, ("Found", text)), found.details)
+    return found
 
 
 # ------------------------------------------------------------------------- blocks of the shape
 
 
-def _on_the_shape(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
-    """Simulate some blocks of each launch that is timed, the longest last."""
+def _on_the_shape(rung: Kernel, shape: Shape, tiling: Tiling) -> tuple[Finding, int]:
+    """Simulate some blocks of each launch that is timed, the longest last; and how long that is.
+
+    The length is 0 where it is all of k.
+    """
     found, longest = Finding("passed"), _longest(tiling, shape.problem.k)
     ks = depths(shape.problem, rung, tiling) if shape.batch == 1 else []
     for k in dict.fromkeys([*ks, longest]):
@@ -184,9 +215,9 @@ def _on_the_shape(rung: Kernel, shape: Shape, tiling: Tiling) -> Finding:
         if found.diagnosis != "passed":
             break
     if longest == shape.problem.k:
-        return found
+        return found, 0
     text = f"blocks with k up to {longest:,} of {shape.problem.k:,}"
-    return replace(found, facts=(*found.facts, ("Simulated", text)))
+    return replace(found, facts=(*found.facts, ("Simulated", text))), longest
 
 
 def _longest(tiling: Tiling, k: int) -> int:
@@ -366,17 +397,41 @@ def fmas(executed: Executed) -> float:
 
 def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int) -> timed.Time:
     """The predicted time of a rung on a shape and a GPU; a batch is drawn by the seed."""
-    from gemmlab.compiled.forecast.kernel import predict_time, sentence
+    from gemmlab.compiled.forecast.kernel import predict_time
     from gemmlab.compiled.forecast.rungs import predict_rung
+    from gemmlab.compiled.forecast.telling import sentence
 
+    p, rng = shape.problem, np.random.default_rng(seed)
+    grid, block = rung.launch(p, tiling, device(gpu))
+    function, c = rung.function(p, tiling), np.zeros((p.m, p.n), np.float32)
+    one, zero = np.float32([1, 0])
     if shape.batch == 1:
-        found = predict_rung(shape.problem, gpu, rung, tiling)
+        found = predict_rung(p, gpu, rung, tiling)
+        a, b = np.zeros((p.m, p.k), np.float32), np.zeros((p.k, p.n), np.float32)
     else:
-        p, rng = shape.problem, np.random.default_rng(seed)
-        grid, block = rung.launch(p, tiling, device(gpu))
         a, b = (shapes.filled(s, rng).copy() for s in ((p.m, p.k), (shape.batch * p.k, p.n)))
-        c = np.zeros((p.m, p.n), np.float32)
-        one, zero = np.float32([1, 0])
-        function = rung.function(p, tiling)
         found = predict_time(function, grid, block, one, a, b, zero, c, device=gpu)
-    return timed.Time(found.seconds, sentence(found))
+    lines = dearest(found, function, block, (one, a, b, zero, c)) if gpu == GPUS[0] else ()
+    return timed.Time(found.seconds, sentence(found), lines)
+
+
+def dearest(
+    found: Forecast, function: Callable, block: Sequence[int], arguments: tuple
+) -> tuple[tuple[str, float], ...]:
+    """The lines of a kernel that cost most issue slots, used or waited for, and their shares."""
+    from gemmlab.compiled.forecast.telling import lines
+    from gemmlab.compiled.sass.compiling import with_places
+
+    target = name_of(device(found.device).compute_capability)
+    code, places = with_places(function, arguments, target, launch_bounds=math.prod(block))
+    if [i.opcode for i in code.instructions] != [i.opcode for i in found.listing.instructions]:
+        return ()
+    costs = lines(found.result, (places.get(i.address, ()) for i in code.instructions))
+    own = function.__code__.co_filename  # of what has no file Numba makes one in this folder
+    at = [(one.place, one.share) for one in costs if one.place]
+    files = [own if Path(place.file) == Path(own).absolute() else place.file for place, _ in at]
+    told = [
+        (linecache.getline(file, place.number).strip(), share)
+        for file, (place, share) in zip(files, at, strict=True)
+    ]
+    return tuple((text, share) for text, share in told if text)[:LINES]

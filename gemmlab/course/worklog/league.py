@@ -8,13 +8,13 @@ shown as the files tell them, for those who want them.
 from __future__ import annotations
 
 import base64
+import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from gemmlab.course.grading.choices import SEED
 from gemmlab.course.grading.definitions import RefusedError
 from gemmlab.course.grading.processes import Grader
 from gemmlab.course.grading.table import csv_of
@@ -50,17 +50,23 @@ class Row:
     def cells(self) -> dict[str, str]:
         """The row as texts, by the names of its columns."""
         passed = self.judged.passed
+        verdict = f"{self.judged.diagnosis}{self.judged.far}"
         time = duration(self.seconds) if self.judged.seconds else ""
         why = "" if passed else "; ".join(text for _, text in self.judged.facts)
         return {
             "shape": self.shape, "who": self.who, "entry": f"{self.number} {self.name}",
-            "verdict": self.judged.diagnosis, "predicted on an H200": time,
+            "verdict": verdict, "predicted on an H200": time,
             "measured, as told": self.measured, "why": why[:400],
         }  # fmt: skip
 
 
 class League(list[Row]):
-    """The rows of a league: by shape, right entries by their predicted times, then the others."""
+    """The rows of a league: by shape, right entries by their predicted times, then the others.
+
+    seed : what decided which cases were drawn
+    """
+
+    seed = ""
 
     @property
     def csv(self) -> str:
@@ -92,28 +98,36 @@ class League(list[Row]):
         return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def league(logs: Sequence[str | Path], seed: str = SEED) -> League:
+def league(
+    logs: Sequence[str | Path], seed: str = "", tell: Callable[[str], object] = print
+) -> League:
     """Judge the entries of work logs anew, and rank them.
 
     logs : files that `Log` has kept; the name of a file's folder, or its own, says whose it is
-    seed : decides what is drawn: the same for all, and nobody else's business
+    seed : decides what is drawn, the same for all; where none is given it is drawn, and told
+    tell : gets a line for each entry when it was judged, and the seed
     Raises ValueError for a file that is no work log, and OSError for one that cannot be read.
     """
     paths = [Path(path) for path in logs]
     contents = [path.read_bytes() for path in paths]
     read = [entries_of(content, str(path)) for content, path in zip(contents, paths, strict=True)]
-    rows = []
+    seed, rows = seed or secrets.token_hex(4), []
+    tell(f"seed {seed!r}: the same one judges the same way again")
     with tempfile.TemporaryDirectory(prefix="gemmlab-") as compiled:
         grader = Grader(seed, compiled=Path(compiled), start=START)
         grader.prepare()
         for path, content, (shape, entries) in zip(paths, contents, read, strict=True):
             own = path.stem.removeprefix("worklog-")
             who = path.resolve().parent.name if own in SHAPES else own
-            found = _judged(grader, content, len(entries))
-            for number, (entry, judged) in enumerate(zip(entries, found, strict=True), 1):
+            for number, entry in enumerate(entries, 1):
+                judged = _judged(grader, content, number - 1)
                 told = next((f"{duration(s)}, {gpu}" for gpu, s in entry.measured.items()), "")
                 rows.append(Row(who, shape.name, number, entry.name, judged, told))
-    return ranked(rows)
+                cells = list(rows[-1].cells.values())[1:5]
+                tell(f"{number} of {len(entries)}: {', '.join(filter(None, cells))}")
+    found = ranked(rows)
+    found.seed = seed
+    return found
 
 
 def ranked(rows: Sequence[Row]) -> League:
@@ -122,21 +136,14 @@ def ranked(rows: Sequence[Row]) -> League:
     return League(sorted(rows, key=lambda r: (order[r.shape], not r.judged.passed, r.seconds)))
 
 
-def _judged(grader: Grader, content: bytes, count: int) -> list[Judged]:
-    """What a process behind walls finds of each entry of a log; it goes on after one that ended."""
-    found, begin = [Judged("not-judged")] * count, 0
-    while begin < count:
-        job = {"log": base64.b64encode(content).decode(), "seed": grader.seed, "begin": begin}
-        for kind, what in grader.asked(job):
-            if kind == "judged":
-                number, data = what
-                facts = tuple((a, b) for a, b in data.pop("facts"))
-                found[number] = Judged(facts=facts, **data)
-                begin = number + 1
-        if begin < count and found[begin].diagnosis == "not-judged":
-            ended = ("Found", "the process that judged it ended before its time")
-            found[begin], begin = Judged("judge-ended", (ended,)), begin + 1
-    return found
+def _judged(grader: Grader, content: bytes, place: int) -> Judged:
+    """What a process behind walls, of its own, finds of one entry of a log."""
+    job = {"log": base64.b64encode(content).decode(), "seed": grader.seed, "place": place}
+    for kind, data in grader.asked(job):
+        if kind == "judged":
+            facts, lines = (tuple((a, b) for a, b in data.pop(key)) for key in ("facts", "lines"))
+            return Judged(facts=facts, lines=lines, **data)
+    return Judged("judge-ended", (("Found", "the process that judged it ended before its time"),))
 
 
 def judge_text(entry: Entry, shape: Shape, seed: str) -> Judged:

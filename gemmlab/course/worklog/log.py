@@ -14,12 +14,12 @@ from gemmlab.course.judging.apart import NotJudged
 from gemmlab.course.judging.timed import duration
 from gemmlab.course.text import Markdown
 from gemmlab.course.worklog import page
-from gemmlab.course.worklog.entries import SENTENCES, Entry, launch_of, text_of
+from gemmlab.course.worklog.entries import SENTENCES, Entry, launch_of, rung_of, text_of
 from gemmlab.course.worklog.judging import GPUS, Judged, judge
 from gemmlab.course.worklog.shapes import Shape, shape_called
 from gemmlab.device import device
 from gemmlab.here import files
-from gemmlab.kernels import Kernel, own
+from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
 from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm, Operands
@@ -64,16 +64,18 @@ class Log:
         """Judge a kernel, predict and, on a GPU, measure its time, and keep it if it is right.
 
         kernel, tile, grid, block : as `kernels.own` takes them
-        changed, expected, came : what you changed, what you expected, and what came of it. Add the
-            same kernel again to write the last one: it is not judged again
+        changed, expected, came : what you changed, what you expect, and what came of it. Add the
+            same kernel again to write the last one: it is not judged again, and what you expected
+            before its time was known stays
         What is wrong is told in words; the log stays as it was then.
         """
         said = {"changed": changed, "expected": expected, "came": came}
         wrong = next((k for k, v in said.items() if not isinstance(v, str)), "")
         if wrong:
             return Markdown(f"**Not added.** {wrong}={said[wrong]!r} is no text; use a sentence.")
+        said = {name: "" if text.strip(" .…") == "" else text for name, text in said.items()}
         try:
-            rung = own(kernel, tile, grid=grid, block=block)
+            rung = rung_of(kernel, tile, grid, block)
             function = kernel.build if isinstance(kernel, Kernel) else kernel
             source = text_of(*([function, grid] if callable(grid) else [function]))
             name = getattr(function, "py_func", function).__name__
@@ -83,8 +85,19 @@ class Log:
         entry = Entry(name=name, source=source, judged=Judged("not-judged"), **launch, **said)
         for number, old in enumerate(self.entries, 1):
             if old.made_of == entry.made_of:
-                kept = {s: said[s] or getattr(old, s) for s in SENTENCES}
-                return self._keep(replace(old, **kept), number)
+                kept = {s: getattr(old, s) or said[s] for s in SENTENCES[:2]}
+                again = replace(old, **kept, came=said["came"] or old.came)
+                stays = "" if said["expected"] in ("", again.expected) else (
+                    " What you expected stays as it was, before the time was known."
+                )  # fmt: skip
+                return Markdown(self._keep(again, number) + stays)
+        missing = [name for name in SENTENCES[:2] if self.entries and not said[name]]
+        if missing:
+            told = " and ".join(f'{name}="…"' for name in missing)
+            return Markdown(
+                f"**Not added.** From the second entry on say it in a sentence each: {told}. The "
+                "log asks before the time is known."
+            )
         try:
             found = judge(rung, self.shape)
         except NotJudged as busy:
@@ -107,7 +120,7 @@ class Log:
 
     def _told(self, number: int) -> str:
         entry, found = self.entries[number - 1], self.entries[number - 1].judged
-        lines = [f"**Entry {number}, {entry.name}: right.**"]
+        lines = [f"**Entry {number}, {entry.name}: right{found.far}.**"]
         for gpu, seconds in found.seconds.items():
             lines.append(f"Predicted on {device(gpu).title}: {duration(seconds)}.")
         for title, seconds in entry.measured.items():
@@ -115,26 +128,42 @@ class Log:
         before = self.entries[number - 2].judged.seconds if number > 1 else {}
         if GPUS[0] in before and GPUS[0] in found.seconds:
             times = before[GPUS[0]] / found.seconds[GPUS[0]]
-            lines.append(f"That is {times:.2f} times the speed of entry {number - 1}.")
+            best, fastest = min(
+                (entry.judged.seconds[GPUS[0]], place)
+                for place, entry in enumerate(self.entries[: number - 1], 1)
+                if GPUS[0] in entry.judged.seconds
+            )
+            beside = f", and {best / found.seconds[GPUS[0]]:.2f} times that of entry {fastest}"
+            beside = f"{beside}, your fastest before it" if fastest != number - 1 else ""
+            lines.append(f"That is {times:.2f} times the speed of entry {number - 1}{beside}.")
+        lines += [f"The dearest lines: {page.dearest(found.lines)}."] if found.lines else []
         lines += [found.waits[GPUS[0]]] if GPUS[0] in found.waits else []
         lines += [f"{label}: {text}." for label, text in found.facts]
         return " ".join(lines)
 
-    def export(self, path: str | Path) -> Path:
-        """Write one page that needs no network: the ladder, and each entry with all about it."""
+    def export(self, path: str | Path, who: str = "") -> Path:
+        """Write one page that needs no network: the ladder, and each entry with all about it.
+
+        who : your name, for whoever reads it
+        """
         path = Path(path)
-        files.put(path, page.whole(self.shape, self.entries).encode())
+        files.put(path, page.whole(self.shape, self.entries, who).encode())
         return path
 
     def example(self) -> Html:
-        """A recorded log of five entries; their kernels once this one has as many."""
+        """A recorded log of five entries: the ladder, and as many entries as this log has.
+
+        Their kernels are shown once it has all of them.
+        """
         logs = json.loads(page.WORKED.read_text("utf-8"))
-        name = self.shape.name if self.shape.name in logs else "skinny"
-        entries = [Entry.of(one) for one in logs[name]["entries"]]
+        entries = [Entry.of(one) for one in logs[self.shape.name]["entries"]]
         own, enough = len(self.entries), len(self.entries) >= len(entries)
         told = f"{len(entries)} entries by somebody else; your log has {own}"
-        said = f"Their kernels are shown once yours has {len(entries)}."
-        body = page.example(shape_called(name), entries, sources=enough)
+        said = (
+            "What they say is shown entry by entry, as yours are added, and their kernels once "
+            f"yours has {len(entries)}."
+        )
+        body = page.example(self.shape, entries, own, sources=enough)
         fold = f"<details{' open' * enough}><summary>{told}</summary>{body}</details>"
         return Html(fold if enough else f"{fold}<p>{said}</p>", f"{told}. {'' if enough else said}")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Sequence
+from datetime import date
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -34,6 +36,9 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
        color: #222; background: #fff }
 pre { background: #f6f6f6; padding: .75rem; overflow-x: auto; font-size: 14px; line-height: 1.35 }
 h1, h2 { line-height: 1.2 } h2 { margin-top: 2.5rem } dt { font-weight: 600 }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem } dd { margin: 0 }
+pre ins { color: #0b6121; text-decoration: none } pre del { color: #a31515; text-decoration: none }
+@media (max-width: 600px) { dl { display: block } dd { margin-bottom: .4rem } }
 table { border-collapse: collapse } td { padding: .2rem 1rem .2rem 0 }
 """
 
@@ -58,10 +63,18 @@ def rows(shape: Shape, entries: Sequence[Entry]) -> list[Row]:
     for name, predicted in _beside()[shape.name].items():
         colour = THEIRS if name == kernels.REFERENCE.name else OURS
         found.append(Row(name, colour, predicted, _recorded(name, shape)))
+    names = [entry.name for entry in entries]
     for number, entry in enumerate(entries, 1):
-        seconds = entry.judged.seconds
-        found.append(Row(f"{number} · {entry.name}", YOURS, seconds, entry.measured))
+        name = f"{number} · {entry.name}"
+        name += f" {entry.tiling}" if names.count(entry.name) > 1 else ""
+        name += f" (k ≤ {entry.judged.depth:,})" if entry.judged.depth else ""
+        found.append(Row(name, YOURS, entry.judged.seconds, entry.measured))
     return found
+
+
+def dearest(lines: Sequence[tuple[str, float]]) -> str:
+    """Lines of a kernel with their shares of the issue slots, in Markdown."""
+    return "; ".join(f"{share:.0%} `{text}`" for text, share in lines)
 
 
 def _recorded(name: str, shape: Shape) -> dict[str, float]:
@@ -75,11 +88,13 @@ def _recorded(name: str, shape: Shape) -> dict[str, float]:
 
 def as_text(shape: Shape, entries: Sequence[Entry]) -> str:
     """The ladder for a terminal."""
-    lines = [f"{shape!s:32} {'predicted, H200':>16} {'predicted, H100':>16} {'measured':>10}"]
-    for row in rows(shape, entries):
+    every = rows(shape, entries)
+    wide = max(32, *(len(row.name) for row in every))
+    lines = [f"{shape!s:{wide}} {'predicted, H200':>16} {'predicted, H100':>16} {'measured':>10}"]
+    for row in every:
         times = (duration(row.predicted[g]) if g in row.predicted else "" for g in GPUS)
         seen = next(map(duration, row.measured.values()), "")
-        lines.append("{:32} {:>16} {:>16} {:>10}".format(row.name[:32], *times, seen))
+        lines.append("{:{}} {:>16} {:>16} {:>10}".format(row.name, wide, *times, seen))
     return "\n".join(lines)
 
 
@@ -101,7 +116,7 @@ def ladder(shape: Shape, entries: Sequence[Entry]) -> str:
         first = row.predicted.get(GPUS[0])
         share = 100 * flops / first / peak if first else 0
         bar = (
-            f'<div style="width:14rem;background:#EEF1F4" role="img" aria-label="{share:.0f} % of '
+            f'<div style="width:9rem;background:#8884" role="img" aria-label="{share:.0f} % of '
             f'the FMA peak"><div style="width:{min(100, share):.1f}%;height:.9rem;'
             f'background:{row.colour}"></div></div>'
         )
@@ -109,11 +124,16 @@ def ladder(shape: Shape, entries: Sequence[Entry]) -> str:
         seen = "; ".join(f"{duration(s)}, {escape(title)}" for title, s in row.measured.items())
         speed = f"{flops / first / 1e12:.1f}" if first else ""
         numbers = "".join(f"<td {right}>{text}</td>" for text in (speed, *times, seen))
-        lines.append(f"<tr><td {left}>{escape(row.name)}</td><td {left}>{bar}</td>{numbers}</tr>")
+        name = (
+            f'<td {left}><div style="white-space:normal;width:10rem">{escape(row.name)}</div></td>'
+        )
+        lines.append(f"<tr>{name}<td {left}>{bar}</td>{numbers}</tr>")
     whole = f"{peak / 1e12:.1f} TFLOP/s, the FMA peak of an H200"
     under = "" if shape.batch == 1 else (
         " Times beside yours are those of one product with as many tiles."
     )  # fmt: skip
+    if any(entry.judged.depth for entry in entries):
+        under += " (k ≤ …): right as far as that k, up to which blocks were simulated."
     return (
         f'<figure style="margin:0;overflow-x:auto"><table style="font-size:90%">'
         f"<caption style='text-align:left'><strong>{escape(str(shape))}</strong></caption>"
@@ -123,17 +143,27 @@ def ladder(shape: Shape, entries: Sequence[Entry]) -> str:
     )
 
 
-def example(shape: Shape, entries: Sequence[Entry], sources: bool) -> str:
-    """The ladder and the sentences of a recorded log, with its kernels where `sources`."""
-    pairs = list(zip([None, *entries], entries, strict=False))
+def example(shape: Shape, entries: Sequence[Entry], shown: int, sources: bool) -> str:
+    """The ladder of a recorded log, and its first entries, with their kernels where `sources`."""
+    pairs = list(zip([None, *entries], entries[:shown], strict=False))
     parts = [_section(i, entry, before, sources) for i, (before, entry) in enumerate(pairs, 1)]
     return ladder(shape, entries) + "".join(parts)
 
 
-def whole(shape: Shape, entries: Sequence[Entry]) -> str:
-    """The whole page."""
+def bound(shape: Shape) -> str:
+    """What no FP32 kernel beats on this shape, in a sentence."""
+    gpu = device(GPUS[0])
+    times = shape.bound(gpu)
+    parts = " and ".join(f"{duration(s)} for {what}" for what, s in times.items())
+    return f"No FP32 kernel takes less than {duration(max(times.values()))} on an H200: {parts}."
+
+
+def whole(shape: Shape, entries: Sequence[Entry], who: str = "") -> str:
+    """The whole page, of today."""
     title = f"Work log: {shape}"
-    body = [f"<h1>{escape(title)}</h1>", ladder(shape, entries)]
+    by = f"{who}, {date.today().isoformat()}".removeprefix(", ")
+    body = [f"<h1>{escape(title)}</h1><p>{escape(by)}</p><p>{bound(shape)}</p>"]
+    body.append(ladder(shape, entries))
     for number, entry in enumerate(entries, 1):
         before = entries[number - 2] if number > 1 else None
         body.append(_section(number, entry, before))
@@ -150,10 +180,20 @@ def _section(number: int, entry: Entry, before: Entry | None, sources: bool = Tr
     launch = [f"tile {entry.tiling}"]
     launch += [f"grid {entry.grid}"] if entry.grid else []
     launch += [f"block {entry.block}"] if entry.block else []
-    told += [("Launch", ", ".join(launch)), ("Verdict", "right, without a hazard")]
-    told += entry.judged.facts
-    told += [("On an H200", entry.judged.waits.get(GPUS[0], ""))]
-    terms = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in told if b)
+    times = [
+        f"{duration(s)} on an {g.split('_')[0].upper()}" for g, s in entry.judged.seconds.items()
+    ]
+    seen = [f"{duration(s)} on {title}" for title, s in entry.measured.items()]
+    told += [
+        ("Launch", ", ".join(launch)),
+        ("Predicted", ", ".join(times)),
+        *([("Measured", ", ".join(seen))] if seen else []),
+        ("Verdict", f"right{entry.judged.far}, without a hazard"),
+        *entry.judged.facts,
+        ("Dearest lines", dearest(entry.judged.lines)),
+        ("Waits, on an H200", entry.judged.waits.get(GPUS[0], "")),
+    ]
+    terms = "".join(f"<dt>{escape(a)}</dt><dd>{_code(b or '–')}</dd>" for a, b in told)
     if not sources:
         return f"<h4>{number} · {escape(entry.name)}</h4><dl>{terms}</dl>"
     counts = "".join(
@@ -169,8 +209,16 @@ def _section(number: int, entry: Entry, before: Entry | None, sources: bool = Tr
     )
 
 
+def _code(text: str) -> str:
+    """A text as HTML, with what stands between backquotes as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))
+
+
 def _diff(before: Entry, entry: Entry) -> str:
     old, new = before.source.splitlines(), entry.source.splitlines()
-    lines = list(difflib.unified_diff(old, new, lineterm="", n=1))[3:]
-    shown = "\n".join("  ..." if line.startswith("@@") else line for line in lines)
-    return f"<pre>{escape(shown)}</pre>"
+    marks = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
+    shown = [
+        "  ..." if line.startswith("@@") else marks.get(line[:1], "{}").format(escape(line))
+        for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[3:]
+    ]
+    return f"<pre>{chr(10).join(shown).lstrip()}</pre>"

@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.course.judging import drawing
 from gemmlab.course.judging.kernels_on_trial import Form
 from gemmlab.course.judging.matrices import Case
+from gemmlab.device import Device
 from gemmlab.problem import Gemm, Operands
 from gemmlab.tiling import Tiling
 
@@ -38,6 +39,13 @@ class Shape:
         p = self.problem
         one = f"{p.m // self.batch}×{p.n}×{p.k}"
         return f"{self.name}, {self.batch} times {one}" if self.batch > 1 else f"{self.name}, {one}"
+
+    def bound(self, gpu: Device) -> dict[str, float]:
+        """The times [s] that no FP32 kernel beats: of its FMAs, and of moving A, B and C once."""
+        return {
+            "the FMAs": self.problem.flops / gpu.peak_of("float32"),
+            "moving A, B and C": self.bytes / gpu.dram_bandwidth,
+        }
 
     @property
     def bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""The process that judges one log of a league, inside the walls of a grade."""
+"""The process that judges one entry of a league, inside the walls of a grade."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from gemmlab.course.worklog.log import entries_of
 
 def _judge_log(job: dict[str, Any], out: TextIO) -> None:
     shape, entries = entries_of(base64.b64decode(job["log"]), "the file")
-    for number, entry in enumerate(entries):
-        if number >= job["begin"]:
-            worker.say(out, "judged", [number, asdict(judge_text(entry, shape, job["seed"]))])
+    found = judge_text(entries[job["place"]], shape, job["seed"])
+    worker.say(out, "judged", asdict(found))
 
 
 if __name__ == "__main__":

@@ -350,8 +350,8 @@ class Forecasts:
         return what
 
     def _make(self, asked: Asked) -> Made:
-        from gemmlab.compiled.forecast.kernel import sentence
         from gemmlab.compiled.forecast.rungs import predict_rung
+        from gemmlab.compiled.forecast.telling import sentence
 
         with self._one_by_one, limited(SECONDS, "the prediction"):
             found = predict_rung(asked.problem, self.device, asked.kernel, asked.tiling)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, cuda, device, kernels
-from gemmlab.compiled.forecast.executed import L1, execute, streams, written_sector
+from gemmlab.compiled.forecast.executed import execute
 from gemmlab.compiled.forecast.kernel import ALL, predict_time, simulated
 from gemmlab.compiled.forecast.rungs import execute_rung, predict_rung
+from gemmlab.compiled.forecast.traffic import L1, Weights, streams, weights
 from gemmlab.compiled.forecast.whole_gpu import (
     asked_again,
     clock,
@@ -43,7 +44,7 @@ def sums(x, y):
     y[i] = total
 
 
-def one_access(op, sectors, in_part=None, **weights):
+def one_access(op, sectors, in_part=None, weigh=None, **options):
     """(sectors, level) of an access by a whole warp, whose data come from device memory."""
     code = listing("------ W0 R- - S01  LDG.E R4, desc[UR4][R2.64]")
     visit = Visit(0, np.array([0]), 1)
@@ -53,19 +54,19 @@ def one_access(op, sectors, in_part=None, **weights):
     cost = Cost("global", op, np.array([0]), np.array([1]), np.array([sectors]), pieces, of_part)
     visit.costs.append((0, cost))
     levels = np.array([int(Level.DRAM)], np.int32)
-    (found,) = streams([visit], code, levels, L1(4096), **weights)
+    (found,) = streams([visit], code, levels, L1(4096), weigh, **options)
     return found.sectors[0], found.levels[0]
 
 
 def test_what_is_stored_takes_l2_longer_than_what_is_loaded():
-    weight = written_sector(H200)
-    assert weight == H200.l2_bandwidth / H200.l2_write_bandwidth > 1
-    assert one_access("load", 16, written=weight, partial=4.0) == (16, Level.DRAM)
-    assert one_access("store", 16, 0, written=weight, partial=4.0)[0] == round(16 * weight)
-    assert one_access("store", 16, 16, written=weight, partial=4.0)[0] == 16 * 4
-    half = one_access("store", 16, 8, written=weight, partial=4.0)[0]
-    assert half == round(8 * weight + 8 * 4)
-    assert written_sector(replace(H200, l2_write_bandwidth=None)) == 1
+    known = weights(H200)
+    assert known.written == H200.l2_bandwidth / H200.l2_write_bandwidth > 1
+    weigh = Weights(written=known.written, partial=4.0)
+    assert one_access("load", 16, weigh=weigh) == (16, Level.DRAM)
+    assert one_access("store", 16, 0, weigh)[0] == round(16 * known.written)
+    lines = 16 // 4  # each of which L2 reads before it writes it
+    assert one_access("store", 16, 16, weigh)[0] == round(16 * known.written + lines * 4)
+    assert weights(replace(H200, l2_write_bandwidth=None)).written == 1
 
 
 def test_l2_adds_by_itself_and_makes_room_for_the_rest():

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 from benchmarks.forecast import pages
+from benchmarks.forecast.others import __main__ as command
 from benchmarks.forecast.others import timing
 from benchmarks.forecast.others.case import CLASSES, IRREGULAR, REGULAR, cases
 from benchmarks.forecast.others.predicting import predicted
+from benchmarks.forecast.others.sets import FILES, FIRST, SECOND, SETS, asked, entry
 from benchmarks.forecast.others.table import beside
 from benchmarks.forecast.pages import DEVICES
-from benchmarks.forecast.written import Written, latest, other_compilers, stored
+from benchmarks.forecast.written import Written, latest, other_compilers, read, stored
 from benchmarks.samples.realistic import is_right
 from gemmlab import simulate
 from gemmlab.compiled.sass.compiling import listing
-from gemmlab.compiled.sass.execution.machine import dim, launch
+from gemmlab.compiled.sass.execution.machine import BANKS, dim, launch
 from gemmlab.measure.backends import gpu
 from tests.support import fake_gpu
 
@@ -40,24 +42,58 @@ def test_right_on_the_simulator_and_without_hazards(name):
         assert not done(case, lambda grid, block, args: None)
 
 
-@pytest.mark.ptxas
-@pytest.mark.parametrize("name", CASES)
-def test_the_compiled_code_that_is_predicted_is_right(name):
-    case = CASES[name]
-
+def compiled_is_right(case, architecture="sm_90"):
     def run(grid, block, arguments):
         bound = {"launch_bounds": math.prod(dim(block))}
-        code = listing(case.kernel, arguments, **bound, **case.options)
+        code = listing(case.kernel, arguments, architecture, **bound, **case.options)
+        assert code.architecture == architecture
         launch(code, grid, block, *arguments).run()
 
-    assert done(case, run)
+    return done(case, run)
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("name", FIRST)
+def test_the_compiled_code_that_is_predicted_is_right(name):
+    assert compiled_is_right(CASES[name])
+
+
+@pytest.mark.ptxas
+@pytest.mark.measuring
+@pytest.mark.parametrize("name", sorted(set(CASES) - set(FIRST)))
+def test_the_compiled_code_of_further_kernels_is_right(name):
+    assert compiled_is_right(CASES[name])
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_86", "sm_120"])
+def test_code_for_another_gpu_is_right(architecture):
+    """With a barrier, a loop of unknown length, atomics; what sm_75 saves of barriers, and 64 bits.
+
+    All of these kernels were right on each of them on 2026-11-26.
+    """
+    assert compiled_is_right(CASES["histogram"], architecture)
+
+
+@pytest.mark.ptxas
+@pytest.mark.measuring
+@pytest.mark.parametrize("architecture", [name for name in BANKS if name != "sm_90"])
+@pytest.mark.parametrize("name", ["softmax", "sparse_product"])
+def test_more_code_for_other_gpus_is_right(name, architecture):
+    assert compiled_is_right(CASES[name], architecture)
+
+
+@pytest.mark.ptxas
+def test_code_for_a_gpu_that_nobody_described_is_refused():
+    with pytest.raises(NotImplementedError, match=r"sm_100 finds its arguments.*sm_75, sm_80"):
+        compiled_is_right(CASES["triad"], "sm_100")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_blocks_are_whole_warps_and_sizes_those_of_real_work(name):
     case = CASES[name]
     assert math.prod(dim(case.launch(case.small).block)) % 32 == 0
-    assert case.size > 100 * case.small
+    assert case.size > 50 * case.small
     assert case.idea.endswith(".")
 
 
@@ -66,6 +102,36 @@ def test_there_are_enough_of_both_classes():
     assert kinds.count(REGULAR) >= 10
     assert kinds.count(IRREGULAR) >= 4
     assert set(kinds) == set(CLASSES)
+
+
+def test_each_kernel_is_in_one_set():
+    names = [asked(name).name for which in SETS.values() for name in which]
+    assert set(names) == set(CASES)
+    assert len(names) == len(CASES) + 1  # sgemm_student at two sizes
+    assert all(entry(asked(name)) == name for name in (*FIRST, *SECOND))
+
+
+@pytest.mark.parametrize("wrong", ["mat_vec", "", "triad:0", "triad:many"])
+def test_a_name_that_asks_for_nothing_is_quoted(wrong):
+    with pytest.raises(ValueError, match=f"{wrong.rpartition(':')[2]!r} (is not one of|of triad)"):
+        asked(wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ((), FIRST),
+        (("--set", "second"), SECOND),
+        (("--kernels", "triad,matvec:512"), ("triad", "matvec:512")),
+    ],
+)
+def test_the_command_predicts_a_set(monkeypatch, tmp_path, arguments, names):
+    monkeypatch.setattr(command, "origin", lambda on: {"device": on})
+    monkeypatch.setattr(command, "predicted", lambda case, on: {"kernel": entry(case)})
+    file = tmp_path / "said.json"
+    monkeypatch.setattr("sys.argv", ["others", "--predict", str(file), *arguments])
+    assert command.main() == 0
+    assert tuple(row["kernel"] for row in read(file).rows) == names
 
 
 # --------------------------------------------------------------------------------------- the timing
@@ -106,12 +172,12 @@ def test_right_on_this_gpu(name):
 
 
 def row(name, **changed):
-    own = {"kernel": name, "source_sha256": CASES[name].source_sha256}
+    own = {"kernel": name, "source_sha256": asked(name).source_sha256}
     return own | {"seconds": 1e-3, "times": {"dram": 5e-4}, "by": "sm"} | changed
 
 
 def time(name, **changed):
-    own = {"kernel": name, "source_sha256": CASES[name].source_sha256, "right": True}
+    own = {"kernel": name, "source_sha256": asked(name).source_sha256, "right": True}
     return own | {"ns": [800_000, 900_000, 1_250_000]} | changed
 
 
@@ -140,36 +206,50 @@ def test_a_table_of_other_sources_or_wrong_results_is_refused(predicted, timed, 
 def test_a_table_of_made_times(monkeypatch):
     """Each kernel takes twice as long as predicted."""
     first = stored("h200", "others_predicted")
-    rows = [time(row["kernel"], ns=[2e9 * row["seconds"]]) for row in first.rows]
+    rows = [time(said["kernel"], ns=[2e9 * said["seconds"]]) for said in first.rows]
     made = {"others_predicted": first, "others_timed": Written({"date": "2030-01-02T03:04"}, rows)}
     monkeypatch.setattr(pages, "stored", lambda on, name: made.get(name))
     text = pages.others("h200")
     assert "timed on 2030-01-02, 03:04 UTC" in text
-    assert text.count("| −50.0% |") >= len(CASES)
+    assert text.count("| −50.0% |") >= len(FIRST)
     for kind in CLASSES:
-        count = sum(case.kind == kind for case in CASES.values())
+        count = sum(CASES[name].kind == kind for name in FIRST)
         title = f"| **{count} kernels {kind}** |"
-        (row,) = (line for line in text.splitlines() if line.startswith(title))
-        assert row.startswith(f"{title}  |  | **50.0%** |")
-        assert row.endswith("| mean of absolute errors |")
-    since = [row | {"seconds": 2 * row["seconds"]} for row in first.rows]
+        (means,) = (line for line in text.splitlines() if line.startswith(title))
+        assert means.startswith(f"{title}  |  | **50.0%** |")
+        assert means.endswith("| mean of absolute errors |")
+    since = [said | {"seconds": 2 * said["seconds"]} for said in first.rows]
     made["others_predicted_since"] = Written(first.provenance, since)
     both = pages.others("h200")
     assert both.startswith(text)
-    assert both.count("| +0.0% |") == len(CASES)
+    assert both.count("| +0.0% |") == len(FIRST)
+    made["others_2_predicted"] = Written(first.provenance, [row(name) for name in SECOND])
+    alone = pages.others("h200")
+    assert alone.startswith(both)
+    assert alone.count("not measured yet") == 1
+    made["others_2_timed"] = Written({"date": "2030-01-03T03:04"}, [time(name) for name in SECOND])
+    whole = pages.others("h200")
+    assert whole.startswith(both)
+    assert "| `sgemm_student:1024` | 0.9 ms | 1 ms | +11.1% |" in whole
+    assert whole.count("| +11.1% |") == len(SECOND)
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_what_is_stored_is_of_these_sources_and_predicted_first(on):
-    predictions, timings = (stored(on, f"others_{what}") for what in ("predicted", "timed"))
+@pytest.mark.parametrize("which", SETS)
+def test_what_is_stored_is_of_these_sources_and_predicted_first(which, on):
+    predictions, timings = (stored(on, f"{FILES[which]}_{what}") for what in ("predicted", "timed"))
+    if predictions is None:
+        assert which != "first"
+        assert timings is None
+        return
     assert predictions.provenance["device"] == on
     rows = beside(predictions, timings)
-    assert {one.case.name for one in rows} == set(CASES)
+    assert {entry(one.case) for one in rows} == set(SETS[which])
     if timings:
         dates = [x.provenance["date"] for x in (predictions, timings)]
         assert datetime.fromisoformat(dates[0]) < datetime.fromisoformat(dates[1])
         assert timings.provenance["device"] == on
-        assert all(5e-5 < one.measured < 2e-2 for one in rows)
+        assert all(2e-5 < one.measured < 5e-2 for one in rows)
 
 
 AGAIN = "python -m benchmarks.forecast.others --predict .../others_predicted_since.json, and pages"

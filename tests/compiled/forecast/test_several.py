@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels
-from gemmlab.compiled.forecast.executed import L1, Executed, Share, addition_sectors, streams
+from gemmlab.compiled.forecast.executed import Executed, Share
 from gemmlab.compiled.forecast.kernel import at_its_clock, forecast
 from gemmlab.compiled.forecast.rung_listings import arguments, usual
 from gemmlab.compiled.forecast.rungs import (
@@ -17,6 +17,7 @@ from gemmlab.compiled.forecast.rungs import (
     forecast_rung,
     predict_rung,
 )
+from gemmlab.compiled.forecast.traffic import L1, Weights, streams, weights
 from gemmlab.compiled.forecast.whole_gpu import clock, sm_facts
 from gemmlab.compiled.sass.execution.machine import Visit
 from gemmlab.compiled.sass.execution.memory import Cost
@@ -74,11 +75,11 @@ def test_an_addition_takes_l2_as_long_as_it_was_measured():
         (0, Cost("global", "atomic", np.array([0]), np.array([1]), np.array([3]), pieces))
     )
     levels = np.array([int(Level.L2)], np.int32)
-    each = addition_sectors(H200)
+    each = weights(H200).addition
     assert each == pytest.approx(H200.l2_bandwidth / 32 / H200.l2_additions)
-    (one,) = streams([visit], code, levels, L1(4096), addition=each)
+    (one,) = streams([visit], code, levels, L1(4096), Weights(addition=each))
     assert one.sectors.tolist() == [round(20 * each)]
-    (one,) = streams([visit], code, levels, L1(4096), addition=0.1)
+    (one,) = streams([visit], code, levels, L1(4096), Weights(addition=0.1))
     assert one.sectors.tolist() == [3]
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gemmlab.compiled.forecast.kernel import DONE, WAITS, sentence, uses, waits
+from gemmlab.compiled.forecast.telling import DONE, WAITS, sentence, uses, waits
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason, Result
 
@@ -60,7 +60,9 @@ def test_all_that_a_slot_can_be_has_a_name():
 
 def forecast(**times):
     longest = max(times, key=times.get)
-    return SimpleNamespace(times=times, seconds=times[longest], bottleneck=longest, result=BUSY)
+    return SimpleNamespace(
+        times=times, seconds=times[longest], bottleneck=longest, result=BUSY, measured=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,3 +87,11 @@ def forecast(**times):
 )
 def test_a_sentence_says_what_sets_the_time(times, said):
     assert sentence(forecast(**times)) == said
+
+
+def test_a_sentence_says_that_facts_are_from_the_literature():
+    found = forecast(sm=1.0, dram=2.0)
+    found.measured = False
+    assert sentence(found).endswith(
+        "of that time. Facts of this GPU are from the literature, not measured."
+    )

@@ -1,8 +1,10 @@
 """Files of predictions: whole, written once, refused if edited; hashes that follow the code."""
 
+from statistics import mean
+
 import pytest
 
-from benchmarks.forecast import written
+from benchmarks.forecast import published, written
 from benchmarks.forecast.written import read, write
 from gemmlab.measure.records import RecordError
 
@@ -46,3 +48,25 @@ def test_hashes_follow_facts_and_code(monkeypatch):
 
 def test_nothing_is_stored_of_a_device_that_nobody_predicted():
     assert written.stored("v100", "others_predicted") is None
+
+
+def test_times_that_others_published_stand_beside_what_was_predicted():
+    """At least 25 on three cards that are not lent, within a quarter on average: the step's aim."""
+    found = published.published()
+    cards = {one.source.device for one in found}
+    assert len(found) >= 25
+    assert len(cards) >= 3
+    assert not cards & {"h200", "h100_sxm"}
+    assert {one.since is None for one in found} == {False}
+    assert mean(map(abs, published.errors(found))) <= 0.25
+    assert mean(map(abs, published.errors(found, since=False))) <= 0.25
+    for source in published.sources():
+        assert len(source.commit) == 40, source.key
+        assert source.address.startswith("github.com/"), source.key
+
+
+def test_a_prediction_of_what_nobody_published_is_refused(monkeypatch):
+    rows = ({"source": "nobody", "name": "1", "seconds": 1.0, "by": "sm"},)
+    monkeypatch.setattr(published, "predictions", lambda name: written.Written({}, rows))
+    with pytest.raises(ValueError, match=r"published by nobody: \[\('nobody', '1'\)\]"):
+        published.published()

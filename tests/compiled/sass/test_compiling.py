@@ -111,8 +111,9 @@ def test_a_kernel_of_ones_own_says_what_compiling_it_needs(bare):
         ("desc[UR16][R8.64],!P2[R7+0x20]", ("[R7+0x20]", "desc[UR16][R8.64]", "!P2")),
         ("desc[UR16][R8.64+0x20],[R7]", ("[R7]", "desc[UR16][R8.64+0x20]")),
         ("[R7],desc[UR16][R8.64],P2", ("[R7]", "desc[UR16][R8.64]", "P2")),
+        ("[R7+0x20][R8.64],P2", ("[R7+0x20]", "[R8.64]", "P2")),  # before sm_90
     ],
 )
 def test_nvdisasm_13_0_names_the_source_of_a_copy_first(written, meant):
     item = {"opcode": "LDGSTS.E", "operands": written}
-    assert compiling._instruction(0, item, bytes(16), "kernel").operands == meant
+    assert compiling.read_instruction(0, item, bytes(16), "kernel").operands == meant

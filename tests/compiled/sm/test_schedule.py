@@ -1,5 +1,7 @@
 """gemmlab.compiled.sm on listings so short that their cycles can be counted on paper."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -327,6 +329,10 @@ def test_four_schedulers_share_the_lsu():
     both = "lsu", "scoreboards"
     assert cycles(code, [one], *both) == 7 * H200.lsu_wavefront + H200.shared_latency + 1
     assert cycles(code, [one] * 4, *both) == 31 + H200.shared_latency + 1
+    few_units = replace(H200, lsu_interval=2)  # 16 of them, for the addresses of a warp
+    assert cycles(code, [one] * 4, *both, on=few_units) == 2 * 31 + H200.shared_latency + 1
+    slow = replace(H200, wavefront_interval=2, lsu_interval=2)  # both at once, as on Turing
+    assert cycles(code, [one] * 4, *both, on=slow) == 2 * 31 + H200.shared_latency + 1
 
 
 def test_a_branch_that_is_taken_leads_far():

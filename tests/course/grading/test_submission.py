@@ -64,6 +64,15 @@ def test_the_last_check_counts_whatever_it_is_called():
     assert list(found.checks) == ["02.2"]
 
 
+def test_a_review_is_no_answer_to_an_exercise():
+    answer = [GET, "def f():\n    return 1", "q.check(f)"]
+    review = "review = exercises.review('02')\nreview.answer(1, 2, 3)  # review.check(f)"
+    found = read(cells(*answer, review))
+    assert list(found.checks) == ["02.2"]
+    assert needed(*answer, review) == needed(*answer)
+    assert len(read(notebook("06", {})).checks) == 3  # of a chapter that ends with one
+
+
 def test_magics_are_left_out():
     found = read(cells("%matplotlib inline\n!ls\nx = 1\nx?", GET))
     assert not any(cell.fault for cell in found.cells)

@@ -48,7 +48,13 @@ def test_a_league_believes_nothing_that_a_file_says(tmp_path, monkeypatch):
         logs.append(tmp_path / who / "worklog-batched.json")
         logs[-1].parent.mkdir()
         logs[-1].write_text(json.dumps({"shape": "batched", "entries": [data]}))
-    table = worklog.league(logs)
+    lines = []
+    table = worklog.league(logs, tell=lines.append)
+    assert lines[0] == f"seed {table.seed!r}: the same one judges the same way again"
+    assert lines[1:] == [
+        "1 of 1: <eve>, 1 build, not-all-of-c",
+        "1 of 1: bob, 1 build, borrowed",
+    ]
     assert {row.who: row.judged.diagnosis for row in table} == {
         "<eve>": "not-all-of-c",
         "bob": "borrowed",
@@ -66,4 +72,6 @@ def test_the_faster_entry_stands_above_and_those_that_did_not_pass_below():
             ("c", "passed", {"h200": 1.0}),
         )
     ]
+    far = replace(rows[1], judged=Judged("passed", depth=376)).cells
+    assert far["verdict"] == "passed as far as k = 376"
     assert [row.who for row in ranked([*rows, replace(rows[0], shape="square")])] == [*"acba"]

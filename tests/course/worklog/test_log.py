@@ -1,7 +1,9 @@
 """A work log: what is right is kept, what is wrong is told, and a page tells all of it."""
 
 import json
+import re
 from dataclasses import replace
+from datetime import date
 from types import SimpleNamespace
 
 import pytest
@@ -10,8 +12,8 @@ from numpy import float32
 from benchmarks.samples import capstone_entries
 from gemmlab import Tiling, cuda, kernels, worklog
 from gemmlab.compiled.sass.compiling import lacking
-from gemmlab.course.worklog import judging
-from gemmlab.course.worklog.entries import Entry, rung_of_text, text_of
+from gemmlab.course.worklog import judging, page
+from gemmlab.course.worklog.entries import Entry, rung_of, rung_of_text, text_of
 from gemmlab.course.worklog.log import read, timed_batch
 from gemmlab.course.worklog.page import WORKED
 from gemmlab.course.worklog.shapes import SHAPES
@@ -56,30 +58,66 @@ def log(tmp_path, monkeypatch):
 def test_entries_are_kept_and_wrong_ones_are_told(log, tmp_path):
     assert not log.path.exists()
     told = log.add(one_matrix, ONE, changed="the first")
-    assert told.startswith("**Not added: ")
-    assert "Likely cause" in told
+    assert told.startswith("**Not added: another-matrix.**")
+    assert "3 matrices of 16, and the first one is right" in told
     assert not log.path.exists()
     assert "right" in log.add(naive, ONE, changed="a <b> & c", expected="slow")
-    again = log.add(naive, ONE, came="slow indeed")  # is not judged again
+    again = log.add(naive, ONE, expected="just so", came="slow indeed")  # is not judged again
     assert "Entry 1" in again
+    assert "What you expected stays" in again
     (entry,) = read(log.path, log.shape)
     assert (entry.changed, entry.expected, entry.came) == ("a <b> & c", "slow", "slow indeed")
     assert entry.judged.counts["global_load_sectors"] > 0
-    assert "Entry 2" in log.add(naive, ONE, grid=few)
-    page = log.export(tmp_path / "mine.html").read_text("utf-8")
-    assert "a &lt;b&gt; &amp; c" in page
-    assert "http" not in page
-    assert "+def few(m, n):" in page
+    for said in ({}, {"changed": "...", "expected": "…"}, {"changed": "a"}, {"expected": "b"}):
+        assert "say it in a sentence each" in log.add(naive, ONE, grid=few, **said)
+    assert "Entry 2" in log.add(naive, ONE, grid=few, changed="the grid", expected="nothing")
+    shown = log.export(tmp_path / "mine.html", "<Ann>").read_text("utf-8")
+    assert "a &lt;b&gt; &amp; c" in shown
+    assert f"&lt;Ann&gt;, {date.today().isoformat()}" in shown
+    assert "No FP32 kernel takes less than 16 µs on an H200" in shown
+    assert "<dt>Came</dt><dd>–</dd>" in shown
+    assert "http" not in shown
+    assert "+def few(m, n):" in shown
     assert worklog.open("batched", tmp_path).entries == log.entries
     example = log.example()
     assert repr(example).startswith("5 entries by somebody else; your log has 2.")
     assert "<details><summary>" in example.html
     assert "def kernel" not in example.html
+    assert re.findall(r"<h4>(\d)", example.html) == ["1", "2"]
     log.entries *= 3
     assert "<details open>" in log.example().html
     assert "def kernel" in log.example().html
-    assert "1 · naive" in repr(log)
+    assert f"1 · naive {ONE}" in repr(log)  # others have its name
     assert "1 · naive" in log._repr_html_()
+
+
+def test_an_entry_is_set_beside_the_one_before_and_the_fastest(log):
+    for seconds in (4.0, 1.0, 3.0, 2.0):
+        found = judging.Judged("passed", seconds={"h200": seconds})
+        told = log._keep(Entry("mine", "def mine(): ...", ONE, found), len(log.entries) + 1)
+    assert "1.50 times the speed of entry 3, and 0.50 times that of entry 2, your fastest" in told
+    assert "4.00 times the speed of entry 1." in log._told(2)
+
+
+def test_right_means_as_far_as_it_was_simulated(log):
+    entry = Entry("mine", "def mine(): ...", ONE, judging.Judged("passed", depth=1376))
+    assert "Entry 1, mine: right as far as k = 1,376.**" in log._keep(entry, 1)
+    assert read(log.path, log.shape) == [entry]
+    assert "1 · mine (k ≤ 1,376)" in repr(log)
+    assert "right as far as that k" in log._repr_html_()
+    assert "right as far as k = 1,376, without a hazard" in page.whole(log.shape, log.entries)
+
+
+def test_an_answer_to_04_2_gets_the_side_of_its_tile(log):
+    def build(T):
+        return naive if T == SIDE else None
+
+    square = rung_of(build, SIDE)
+    assert (square.name, square.default) == ("build (yours)", Tiling.square(SIDE))
+    assert square.build(square.default) is naive
+    assert rung_of(build, Tiling.square(SIDE)).default == square.default
+    with pytest.raises(ValueError, match="takes the side of a square tile, not 16×16×1; call its"):
+        rung_of(build, ONE)
 
 
 def test_the_text_of_an_entry_makes_it_again():
@@ -122,7 +160,7 @@ def test_other_files_are_refused(log, tmp_path):
         worklog.open("batched", tmp_path)
 
 
-@pytest.mark.parametrize("shape", ["square", "skinny"])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_five_entries_climb(shape):
     logs = json.loads(WORKED.read_text("utf-8"))
     entries = [Entry.of(one) for one in logs[shape]["entries"]]

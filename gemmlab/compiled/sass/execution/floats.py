@@ -1,14 +1,15 @@
 """Instructions on floats; products and sums are rounded once, as the hardware rounds."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from gemmlab.compiled.sass.execution.halves import encoded, function_of_half, pair
 from gemmlab.compiled.sass.execution.integers import COMPARED, JOINED, set_predicates
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Read, Step
 from gemmlab.compiled.sass.listing import Immediate
-from gemmlab.formats import decode
 from gemmlab.instructions.convert import pair_meaning
 from gemmlab.numerics.fma import sum_to_odd, sum_to_single, two_sum
 
@@ -90,20 +91,24 @@ def wide(value: Any) -> Any:
 
 
 def fmnmx(o: Operands) -> Step:
-    """D = the lesser of a and b where the predicate holds, else the greater; NaN gives way."""
+    """D = the lesser of a and b where the predicate holds, else the greater; NaN gives way.
+
+    NAN: it does not; XORSIGN: the result has the product of the signs, and magnitudes are compared.
+    """
+    flags, least = o.instruction.modifiers, o.predicate(3)
     write, a, b = o.to(0, np.float32), single(o, 1), single(o, 2)
-    least = o.predicate(3)
-    return lambda mask: write(np.where(least(), np.fmin(a(), b()), np.fmax(a(), b())), mask)
+    smaller, larger = (np.minimum, np.maximum) if "NAN" in flags else (np.fmin, np.fmax)
+    if "XORSIGN" in flags:
+        signs = [o.bits(i) for i in (1, 2)]
 
+    def run(mask: Mask) -> None:
+        found = np.where(least(), smaller(a(), b()), larger(a(), b()))
+        if "XORSIGN" in flags:
+            one, other = ((np.asarray(s()) >> np.uint32(31)) for s in signs)
+            found = np.where(one ^ other, -np.abs(found), np.abs(found))
+        write(found, mask)
 
-def hfma2(o: Operands) -> Step:
-    """D = a·b + c of pairs of float16; the compiler makes constants by it, as 0·0 + c."""
-    if [str(t) for t in o.instruction.operands[1:3]] != ["-RZ", "RZ"]:
-        raise NotImplementedError(str(o.instruction))
-    write = o.to(0)
-    high, low = (np.float16(o.all[i].real).view(np.uint16) for i in (3, 4))
-    value = np.uint32(int(high) << 16 | int(low))
-    return lambda mask: write(value, mask)
+    return run
 
 
 FUNCTIONS = {
@@ -133,6 +138,8 @@ def mufu(o: Operands) -> Step:
             write((function(wide).view(np.uint64) >> np.uint64(32)).astype(np.uint32), mask)
 
         return upper
+    if {"F16", "BF16"} & set(o.instruction.modifiers):
+        return function_of_half(o, FUNCTIONS[name])
     write, a, function = o.to(0, np.float32), single(o, 1), FUNCTIONS[name]
     return lambda mask: write(function(wide(a())).astype(np.float32), mask)
 
@@ -260,14 +267,20 @@ def i2f(o: Operands) -> Step:
     flags = o.instruction.modifiers
     kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
     read = o.double_word(1) if kind.itemsize == 8 else o.word(1)
+    part = getattr(o.all[1], "half", "")  # "B2", "H1": the byte or the half that is meant
+    shift = (8 if part[:1] == "B" else 16) * int(part[1:2] or 0)
 
     def integer() -> Any:
         value = np.asarray(read())
+        value = value >> value.dtype.type(shift) if shift else value
         return value.astype(np.dtype(f"u{kind.itemsize}")).view(kind)
 
     if "F64" in flags:
         write = o.to_pair(0)
         return lambda mask: write(np.asarray(integer().astype(np.float64)), mask)
+    if "F16" in flags:
+        half = o.to(0)
+        return lambda mask: half(encoded(integer().astype(np.float64), False), mask)
     put, up = o.to(0, np.float32), "RP" in flags
 
     def run(mask: Mask) -> None:
@@ -286,7 +299,11 @@ def f2i(o: Operands) -> Step:
     """D = the integer of a float, the nearest one that there is; NaN becomes 0 or the least."""
     flags = o.instruction.modifiers
     kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
-    read = o.float64(1) if "F64" in flags else single(o, 1)
+    if "F16" in flags:
+        halves = pair(o, 1)
+        read: Read = lambda: halves()[0]  # noqa: E731
+    else:
+        read = o.float64(1) if "F64" in flags else single(o, 1)
     whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
     write = o.to_pair(0) if kind.itemsize == 8 else o.to(0)
     least, most = np.iinfo(kind).min, np.iinfo(kind).max
@@ -322,6 +339,8 @@ def frnd(o: Operands) -> Step:
     """D = a rounded to a whole number."""
     flags = o.instruction.modifiers
     whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)
+    if "F16" in flags:
+        return function_of_half(o, whole)
     if "F64" in flags:
         write, a = o.to_pair(0), o.float64(1)
     else:
@@ -331,28 +350,96 @@ def frnd(o: Operands) -> Step:
 
 def f2fp(o: Operands) -> Step:
     """D = two float32 rounded to 16 bits each, the first one in the upper half."""
-    to, *rest = o.instruction.modifiers
-    if rest != ["F32", "PACK_AB"] or to not in PACKED:
+    flags = o.instruction.modifiers
+    if {"E4M3", "E5M2"} & set(flags):
+        return _eights(o)
+    to = next(f for f in flags if f != "RELU")
+    if set(flags) - {to, "F32", "PACK_AB", "RELU", "RZ"} or to not in PACKED:
         raise NotImplementedError(str(o.instruction))
     write, high, low = o.to(0), o.float32(1), o.float32(2)
+    rounding, relu = ("RZ" if "RZ" in flags else "RN"), "RELU" in flags
 
     def run(mask: Mask) -> None:
         two = (np.broadcast_to(x(), o.state.lanes)[:, None] for x in (low, high))
-        write(pair_meaning(PACKED[to], "RN", *two, arch="sm_90")[:, 0], mask)
+        two = (np.maximum(x, np.float32(0)) for x in two) if relu else two
+        write(pair_meaning(PACKED[to], rounding, *two, arch="sm_90")[:, 0], mask)
 
     return run
 
 
-def hadd2(o: Operands) -> Step:
-    """D = the float16 in one half of a word, as float32: the compiler's 0 + h."""
-    zero, half = o.instruction.operands[1], o.all[2].half
-    if o.instruction.modifiers != ("F32",) or zero != "-RZ" or half not in ("H0_H0", "H1_H1"):
-        raise NotImplementedError(str(o.instruction))
-    write, word, shift = o.to(0, np.float32), o.word(2), np.uint32(16 * (half == "H1_H1"))
+# Floats of eight bits are made of float32 and become float16. Source: OCP 8-bit Floating Point
+# Specification 1.0: E4M3 has no infinity, E5M2 is the upper half of a float16. What is beyond the
+# largest number becomes that (SATFINITE).
+_EIGHT = {"E4M3": (4, 3), "E5M2": (5, 2)}
+
+
+@cache
+def magnitudes(form: str) -> np.ndarray:
+    """Return the numbers of a format from 0 to the largest, which are in the order of their bits.
+
+    >>> float(magnitudes("E4M3")[-1]), float(magnitudes("E5M2")[-1])
+    (448.0, 57344.0)
+    """
+    exponent_bits, fraction_bits = _EIGHT[form]
+    bits = np.arange(0x7F if form == "E4M3" else 0x7C)
+    exponent, fraction = bits >> fraction_bits, bits & (2**fraction_bits - 1)
+    bias = 2 ** (exponent_bits - 1) - 1
+    whole = np.where(exponent > 0, 2**fraction_bits, 0) + fraction
+    return np.ldexp(whole, np.maximum(exponent, 1) - bias - fraction_bits)
+
+
+def _to_eight(value: Any, form: str) -> np.ndarray:
+    """Round numbers to a format, ties to even bits; as the bits, in words."""
+    value = np.asarray(value, np.float64)
+    table = magnitudes(form)
+    size = np.minimum(np.abs(np.where(np.isnan(value), 0, value)), table[-1])
+    above = np.clip(np.searchsorted(table, size), 1, len(table) - 1)
+    below = above - 1
+    low, high = size - table[below], table[above] - size
+    up = (high < low) | ((high == low) & (above % 2 == 0))
+    bits = np.where(up, above, below) | np.where(np.signbit(value), 0x80, 0)
+    return np.where(np.isnan(value), 0x7F, bits).astype(np.uint32)
+
+
+def _of_eight(bits: Any, form: str) -> np.ndarray:
+    """Return the numbers of eight bits, in words, as float64."""
+    bits = np.asarray(bits)
+    table = np.full(128, np.nan)
+    table[: len(magnitudes(form))] = magnitudes(form)
+    if form == "E5M2":
+        table[0x7C] = np.inf
+    value = table[bits & 0x7F]
+    return np.where(bits & 0x80, -value, value)
+
+
+def _eights(o: Operands) -> Step:
+    """D = two numbers of eight bits from a and b below the lower half of c; or back, to float16."""
+    flags = o.instruction.modifiers
+    form = next(f for f in flags if f in _EIGHT)
+    if "UNPACK_B" in flags:
+        return _unpacked(o, form)
+    write, a, b, c = o.to(0), o.float32(1), o.float32(2), o.word(3)
+    least = 0.0 if "RELU" in flags else -np.inf
 
     def run(mask: Mask) -> None:
-        bits = (word() >> shift & np.uint32(0xFFFF)).astype(np.uint16)
-        write(decode(bits, "float16").astype(np.float32), mask)
+        high, low = (_to_eight(np.maximum(x(), least), form) for x in (a, b))
+        write(low | high << np.uint32(8) | np.asarray(c()) << np.uint32(16), mask)
+
+    return run
+
+
+def _unpacked(o: Operands, form: str) -> Step:
+    write, word, half = o.to(0), o.bits(1), getattr(o.all[1], "half", "")
+    shift = np.uint32(16 if half.startswith("H1") else 0)
+
+    def run(mask: Mask) -> None:
+        bits = np.asarray(word()) >> shift
+        low, high = (
+            _of_eight(bits >> np.uint32(s) & np.uint32(255), form)
+            .astype(np.float16).view(np.uint16).astype(np.uint32)
+            for s in (0, 8)
+        )  # fmt: skip
+        write(low | high << np.uint32(16), mask)
 
     return run
 

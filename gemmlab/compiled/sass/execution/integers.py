@@ -16,22 +16,6 @@ LOW = np.uint64(0xFFFFFFFF)
 BORROWED = np.uint64(2**32)  # less a word: its negative, and a carry where nothing is borrowed
 
 
-def mov(o: Operands) -> Step:
-    """D = a."""
-    write, a = o.to(0), o.word(1)
-    return lambda mask: write(a(), mask)
-
-
-def ldc(o: Operands) -> Step:
-    """D = a word, or 64 bits, of a constant bank."""
-    if "64" in o.instruction.modifiers:
-        write, pair = o.to_pair(0), o.double_word(1)
-        return lambda mask: write(np.asarray(pair()), mask)
-    if o.instruction.modifiers:
-        raise NotImplementedError(str(o.instruction))
-    return mov(o)
-
-
 def imad(o: Operands) -> Step:
     """D = a·b + c; WIDE: in 64 bits; HI: the upper half of that; X: and a carry."""
     flags = o.instruction.modifiers
@@ -78,7 +62,9 @@ def _signs(word: Any) -> Any:
 
 
 def add3(o: Operands) -> Step:
-    """D = a + b + c, with carries out into predicates and, with X, carries in."""
+    """D = a + b + c, with carries out into predicates and, with X, carries in; 64: of pairs."""
+    if "64" in o.instruction.modifiers:
+        return add(o)
     write = o.to(0)
     outs = []
     first = 1
@@ -106,6 +92,17 @@ def add3(o: Operands) -> Step:
             out(over > place, mask)
 
     return run
+
+
+def add(o: Operands) -> Step:
+    """D = the sum of pairs of words, without a carry."""
+    first = 1
+    while o.is_predicate(first):
+        if not o.all[first].always:
+            raise NotImplementedError(f"{o.instruction}: a carry out of 64 bits")
+        first += 1
+    write, parts = o.to_pair(0), [o.double_word(i) for i in range(first, len(o))]
+    return lambda mask: write(np.asarray(sum(part() for part in parts), np.uint64), mask)
 
 
 def _addend(o: Operands, index: int) -> Callable[[], Any]:
@@ -160,8 +157,42 @@ def lea(o: Operands) -> Step:
 
 
 def vimnmx(o: Operands) -> Step:
-    """D = the lesser of a and b where the predicate holds, else the greater."""
+    """D = the lesser of a and b where the predicate holds, else the greater; or of their halves."""
+    flags = o.instruction.modifiers
+    if "S16x2" in flags or "U16x2" in flags:
+        least = o.predicate(3)
+        return by_halves(
+            o, lambda x, y: np.where(least(), np.minimum(x, y), np.maximum(x, y)), "S16x2" in flags
+        )
     return _lesser(o, o.word(1), 2)
+
+
+def parts_of(word: Any, bits: int, signed: bool) -> list[Any]:
+    """Split words into their parts, as int64, the lowest first."""
+    found = [
+        (np.asarray(word) >> np.uint32(i) & np.uint32(2**bits - 1)).astype(np.int64)
+        for i in range(0, 32, bits)
+    ]
+    return [x - ((x >> bits - 1) << bits) for x in found] if signed else found
+
+
+def by_halves(o: Operands, function: Callable[[Any, Any], Any], signed: bool) -> Step:
+    """D = a function of the 16-bit integers in each half of a and b."""
+    write, a, b = o.to(0), o.word(1), o.word(2)
+
+    def run(mask: Mask) -> None:
+        left, right = (parts_of(r(), 16, signed) for r in (a, b))
+        low, high = (function(x, y) & 0xFFFF for x, y in zip(left, right, strict=True))
+        write((low | high << 16).astype(np.uint32), mask)
+
+    return run
+
+
+def viadd(o: Operands) -> Step:
+    """D = a + b; 16x2: in each half."""
+    if "16x2" in o.instruction.modifiers:
+        return by_halves(o, operator.add, False)
+    return add3(o)
 
 
 def viaddmnmx(o: Operands) -> Step:
@@ -170,13 +201,30 @@ def viaddmnmx(o: Operands) -> Step:
     return _lesser(o, lambda: a() + b(), 3)
 
 
+def imnmx(o: Operands) -> Step:
+    """D = the lesser of a and b where the predicate holds, else the greater; S64: of pairs."""
+    if "S64" not in o.instruction.modifiers:
+        return vimnmx(o)
+    write, a, b, least = o.to_pair(2), o.double_word(3), o.double_word(4), o.predicate(5)
+
+    def run(mask: Mask) -> None:
+        x, y = (np.asarray(part()).view(np.int64) for part in (a, b))
+        write(np.where(least(), np.minimum(x, y), np.maximum(x, y)), mask)
+
+    return run
+
+
 def _lesser(o: Operands, first: Read, second: int) -> Step:
+    if set(o.instruction.modifiers) - {"U32", "S32", "RELU"}:
+        raise NotImplementedError(str(o.instruction))
+    relu = "RELU" in o.instruction.modifiers
     kind = np.uint32 if "U32" in o.instruction.modifiers else np.int32
     write, other, least = o.to(0, kind), o.word(second), o.predicate(second + 1)
 
     def run(mask: Mask) -> None:
         x, y = first().view(kind), other().view(kind)
-        write(np.where(least(), np.minimum(x, y), np.maximum(x, y)), mask)
+        found = np.where(least(), np.minimum(x, y), np.maximum(x, y))
+        write(np.maximum(found, 0) if relu else found, mask)
 
     return run
 
@@ -185,28 +233,6 @@ def iabs(o: Operands) -> Step:
     """D = |a|."""
     write, a = o.to(0), o.word(1)
     return lambda mask: write(np.abs(a().view(np.int32)).view(np.uint32), mask)
-
-
-def idp(o: Operands) -> Step:
-    """D = the sum of products of two halves of a with two bytes of b, + c."""
-    if o.instruction.opcode != "IDP.2A.LO.U16.U8":
-        raise NotImplementedError(str(o.instruction))
-    write, a, b, c = o.to(0), o.word(1), o.word(2), o.word(3)
-
-    def run(mask: Mask) -> None:
-        x, y = np.asarray(a()), np.asarray(b())
-        low = (x & np.uint32(0xFFFF)) * (y & np.uint32(0xFF))
-        write(low + (x >> np.uint32(16)) * (y >> np.uint32(8) & np.uint32(0xFF)) + c(), mask)
-
-    return run
-
-
-def cs2r(o: Operands) -> Step:
-    """D = a special register that is read fast; SRZ is zero."""
-    if o.instruction.operands[1] != "SRZ":
-        raise NotImplementedError(str(o.instruction))
-    write = o.to(0) if "32" in o.instruction.modifiers else o.to_pair(0)
-    return lambda mask: write(np.uint64(0) if "32" not in o.instruction.modifiers else 0, mask)
 
 
 def shf(o: Operands) -> Step:
@@ -275,15 +301,24 @@ def _three_bits(table: int) -> Callable[[Any, Any, Any], Any]:
     return run
 
 
+CHOICES = {  # of bytes, by the lower two bits. Source: PTX ISA, section "prmt"
+    "F4E": (0x3210, 0x4321, 0x5432, 0x6543), "B4E": (0x5670, 0x6701, 0x7012, 0x0123),
+    "RC8": (0x0000, 0x1111, 0x2222, 0x3333), "ECL": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ECR": (0x0000, 0x1110, 0x2210, 0x3210), "RC16": (0x1010, 0x3232, 0x1010, 0x3232),
+}  # fmt: skip
+
+
 def prmt(o: Operands) -> Step:
     """D = four bytes chosen from a and c by the hexadecimal digits of b."""
-    if any(f != "PRMT" for f in o.instruction.modifiers):
-        raise NotImplementedError(str(o.instruction))
+    mode = next((f for f in o.instruction.modifiers if f != "PRMT"), None)
     write, a, chosen, c = o.to(0), o.word(1), o.word(2), o.word(3)
+    table = np.array(CHOICES[mode], np.uint64) if mode else None
 
     def run(mask: Mask) -> None:
         pair = (np.asarray(c()).astype(np.uint64) << WORD) | a()
         selector = np.asarray(chosen()).astype(np.uint64)
+        if table is not None:
+            selector = table[selector & np.uint64(3)]
         value = np.uint64(0)
         for i in range(4):
             digit = selector >> np.uint64(4 * i)
@@ -303,14 +338,18 @@ def popc(o: Operands) -> Step:
 
 
 def flo(o: Operands) -> Step:
-    """D = the place of the leading one, ~0 if there is none; SH: counted from the left."""
+    """D = the place of the leading one, ~0 if there is none; SH: counted from the left.
+
+    Of a signed number it is the place of the leading bit that is not as the sign is.
+    """
     flags = o.instruction.modifiers
-    if "U32" not in flags:
-        raise NotImplementedError(str(o.instruction))
     write, a = o.to(0), o.word(1)
 
     def run(mask: Mask) -> None:
-        _, exponent = np.frexp(np.asarray(a()).astype(np.float64))
+        value = np.asarray(a())
+        if "U32" not in flags:
+            value = np.where(value >> np.uint32(31), ~value, value)
+        _, exponent = np.frexp(value.astype(np.float64))
         place = exponent - 1
         place = np.where(exponent > 0, 31 - place if "SH" in flags else place, -1)
         write(place.astype(np.int32).view(np.uint32), mask)
@@ -336,13 +375,14 @@ def brev(o: Operands) -> Step:
 def sgxt(o: Operands) -> Step:
     """D = the lower b bits of a, with sign."""
     write, a, b = o.to(0), o.word(1), o.word(2)
-    unsigned = "U32" in o.instruction.modifiers
+    unsigned, wraps = ("U32" in o.instruction.modifiers), ("W" in o.instruction.modifiers)
 
     def run(mask: Mask) -> None:
-        away = np.uint32(32) - np.minimum(b(), np.uint32(32))
-        up = a().astype(np.uint64) << away
-        up = (up & LOW).astype(np.uint32)
-        write(up >> away if unsigned else (up.view(np.int32) >> away).view(np.uint32), mask)
+        count = b() & np.uint32(31) if wraps else np.minimum(b(), np.uint32(32))
+        away = np.uint32(32) - count
+        up = np.asarray(((a().astype(np.uint64) << away) & LOW).astype(np.uint32))
+        signed = up.view(np.int32) >> away.astype(np.int32)
+        write(up >> away if unsigned else signed.view(np.uint32), mask)
 
     return run
 
@@ -350,10 +390,14 @@ def sgxt(o: Operands) -> Step:
 def bmsk(o: Operands) -> Step:
     """D = b ones from place a on."""
     write, a, b = o.to(0), o.word(1), o.word(2)
+    wraps = "W" in o.instruction.modifiers
+
+    def cut(value: Any) -> Any:
+        return (value & np.uint32(31) if wraps else np.minimum(value, 32)).astype(np.uint64)
 
     def run(mask: Mask) -> None:
-        ones = (np.uint64(1) << np.minimum(b(), 32).astype(np.uint64)) - np.uint64(1)
-        write(((ones << np.minimum(a(), 32).astype(np.uint64)) & LOW).astype(np.uint32), mask)
+        ones = (np.uint64(1) << cut(b())) - np.uint64(1)
+        write(((ones << cut(a())) & LOW).astype(np.uint32), mask)
 
     return run
 
@@ -391,6 +435,9 @@ def isetp(o: Operands) -> Step:
     kind = np.uint32 if "U32" in flags else np.int32
     compare, joined = flags[0], next(f for f in flags if f in JOINED)
     a, b = o.word(2), o.word(3)
+    if {"S64", "U64"} & set(flags):
+        kind = np.uint64 if "U64" in flags else np.int64
+        a, b = o.double_word(2), o.double_word(3)
     below = o.predicate(5) if "EX" in flags else None
     act = operator.ne if compare == "NE" else COMPARED[compare]
 
@@ -419,40 +466,5 @@ def plop3(o: Operands) -> Step:
         index = 4 * a + 2 * b + c
         first(tables[0][index], mask)
         second(tables[1][index], mask)
-
-    return run
-
-
-def sel(o: Operands) -> Step:
-    """D = a where the predicate holds, else b."""
-    write, a, b, p = o.to(0), o.word(1), o.word(2), o.predicate(3)
-    return lambda mask: write(np.where(p(), a(), b()), mask)
-
-
-def p2r(o: Operands) -> Step:
-    """D = the predicates, a bit each, where the mask c has ones; else the bits of b."""
-    write, old, chosen = o.to(0), o.word(2), o.word(3)
-    rows = o.state.predicates["P"]
-
-    def run(mask: Mask) -> None:
-        bits = np.zeros(o.state.lanes, np.uint32)
-        for i in range(7):
-            bits |= rows[i].astype(np.uint32) << np.uint32(i)
-        write((bits & chosen()) | (old() & ~chosen()), mask)
-
-    return run
-
-
-def r2p(o: Operands) -> Step:
-    """The predicates = the bits of a, where the mask b has ones."""
-    a, chosen = o.word(1), o.all[2].integer
-    rows = o.state.predicates["P"]
-
-    def run(mask: Mask) -> None:
-        bits = a()
-        for i in range(7):
-            if chosen >> i & 1:
-                value = (bits >> np.uint32(i) & np.uint32(1)).astype(bool)
-                np.copyto(rows[i], value, where=True if mask is None else mask)
 
     return run

@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab.compiled.sass.execution.memory import Memory, Watch, cost, sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step, warps_with
-from gemmlab.compiled.sass.listing import Address, Instruction, Listing, Register
+from gemmlab.compiled.sass.listing import BYTES, Address, Instruction, Listing, Register
 from gemmlab.instructions import matrix
 from gemmlab.tiling import WARP
 
@@ -123,18 +123,22 @@ def redux(o: Operands) -> Step:
 
 
 def match(o: Operands) -> Step:
-    """D = the lanes that have the same a."""
-    if o.instruction.modifiers[0] != "ANY":
-        raise NotImplementedError(str(o.instruction))
-    read = o.double_word(1) if "U64" in o.instruction.modifiers else o.word(1)
-    write = o.to(0)
+    """D = the lanes that have the same a; ALL: all lanes if these have, and p, else none."""
+    first = 1 if o.is_predicate(0) else 0
+    read = o.double_word if "U64" in o.instruction.modifiers else o.word
+    read, write = read(first + 1), o.to(first)
+    holds = o.to_predicate(0) if first else None
 
     def run(mask: Mask) -> None:
         values = by_warp(read(), o.state.lanes)
         same = values[:, :, None] == values[:, None, :]
         same &= taking_part(mask, o.state.lanes)[:, None, :]
-        bits = (same.astype(np.uint64) << LANES.astype(np.uint64)).sum(2)
-        write(bits.astype(np.uint32).ravel(), mask)
+        bits = (same.astype(np.uint64) << LANES.astype(np.uint64)).sum(2).astype(np.uint32)
+        if holds is not None:
+            alike = bits == ballots(taking_part(mask, o.state.lanes)).reshape(-1, WARP)
+            bits = np.where(alike, bits, np.uint32(0))
+            holds(alike.ravel(), mask)
+        write(bits.ravel(), mask)
 
     return run
 
@@ -229,6 +233,28 @@ def ldsm(o: Operands, memory: Memory, watch: Watch) -> Step:
     return run
 
 
+def stsm(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """Rows of 8×8 matrices of 16-bit elements, to which the first lanes of a warp point, = b."""
+    _, order, *number = o.instruction.modifiers
+    count = int(number[0]) if number else 1
+    instruction = getattr(matrix, f"stmatrix_x{count}" + "_trans" * (order == "MT88"))
+    place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
+    address = sum_of(o, o.all[place])
+
+    def run(mask: Mask) -> None:
+        warps, at = whole(o, mask), np.broadcast_to(address(), o.state.lanes)
+        on = np.zeros((o.state.lanes // WARP, WARP), bool)
+        on[warps, : 8 * count] = True
+        watch(cost("shared", "store", at, on.ravel(), ROW))
+        lanes = np.flatnonzero(on)
+        rows = instruction.meaning(fragment(o, place + 1, count, warps), arch="sm_90")
+        for word in range(4):
+            array, places = memory.place("shared", at[lanes] + np.uint64(4 * word), lanes, 4)
+            array[places] = rows[:, : 8 * count, word].ravel()
+
+    return run
+
+
 @dataclass(eq=False)
 class Group:
     """A group of lanes executes together, maybe of many warps, at an index into the listing."""
@@ -259,6 +285,30 @@ class Meeting:
         gone = self.waiting & np.repeat(free, self.size)
         self.waiting &= ~gone
         return gone
+
+
+def move_barrier(o: Operands, meetings: dict[str, Meeting]) -> Step:
+    """BMOV: d = the lanes that will meet, which are none afterwards (CLEAR); or these = a."""
+    to, of = o.instruction.operands
+    if of in meetings:
+        write, meeting, clears = o.to(0), meetings[of], "CLEAR" in o.instruction.modifiers
+
+        def save(mask: Mask) -> None:
+            write(ballots(meeting.expected.reshape(-1, WARP)), mask)
+            if clears:
+                on = taking_part(mask, o.state.lanes).ravel()
+                meeting.expected &= ~warps_with(on)
+
+        return save
+    meeting, word = meetings[to], o.word(1)
+
+    def restore(mask: Mask) -> None:
+        on = warps_with(taking_part(mask, o.state.lanes).ravel())
+        bits = first_lane(np.broadcast_to(word(), o.state.lanes), mask)
+        lane = np.tile(LANES.astype(np.uint32), o.state.lanes // WARP)
+        meeting.expected = np.where(on, (bits >> lane & 1).astype(bool), meeting.expected)
+
+    return restore
 
 
 class Groups:
@@ -318,7 +368,8 @@ class Directions:
         self.meanings: dict[str, Direct] = {
             "BRA": self._branch, "EXIT": self._exit, "BSSY": self._expect, "BSYNC": self._meet,
             "BREAK": self._leave, "WARPSYNC": self._sync_warp, "BAR": self._sync_block,
-            "CALL": self._call, "RET": self._return, "YIELD": self._yield,
+            "CALL": self._call, "RET": self._return, "YIELD": self._yield, "BMOV": self._save,
+            "BRX": self._jump,
         }  # fmt: skip
 
     def of(self, instruction: Instruction) -> Direct | None:
@@ -357,6 +408,14 @@ class Directions:
             self.on(group, self.index[int(address)], taking & (where == address))
         self._past(group, group.lanes & ~taking)
 
+    def _jump(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """BRX: to the place in a register, counted from the next instruction."""
+        here = instruction.address + BYTES + int(instruction.operands[-1], 16)
+        where = np.broadcast_to(Operands(instruction, self.state).word(0)(), taking.shape)
+        for place in np.unique(where[taking]):
+            self.on(group, self.index[int(place) + here], taking & (where == place))
+        self._past(group, group.lanes & ~taking)
+
     def _exit(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
         self.alive &= ~taking
         self._past(group, group.lanes & ~taking)
@@ -366,6 +425,22 @@ class Directions:
         """BSSY: these lanes of the warp will meet."""
         meeting = self.convergence[instruction.operands[0]]
         meeting.expected = np.where(warps_with(taking), taking, meeting.expected)
+        self._past(group, group.lanes)
+
+    def _save(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
+        """BMOV: a register gets which lanes of the warp will meet, a bit each, or says it."""
+        to, source = instruction.operands
+        operands, warps = Operands(instruction, self.state), warps_with(taking)
+        lane = np.arange(len(taking), dtype=np.uint32) % WARP
+        if to in self.convergence:
+            bits = np.broadcast_to(operands.word(1)(), taking.shape)
+            named = np.repeat(np.where(taking, bits, 0).reshape(-1, WARP).max(1), WARP)
+            meeting = self.convergence[to]
+            meeting.expected = np.where(warps, (named >> lane & 1).astype(bool), meeting.expected)
+        else:
+            expected = self.convergence[source].expected
+            bits = np.where(expected, np.uint32(1) << lane, 0).reshape(-1, WARP).sum(1)
+            operands.to(0)(np.repeat(bits.astype(np.uint32), WARP), taking)
         self._past(group, group.lanes)
 
     def _leave(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:

@@ -6,22 +6,33 @@ each warp executed and what its accesses cost, and `counters` counts these costs
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.compiled.sass.cubins import as_c
 from gemmlab.compiled.sass.execution import (
     accounts,
     asynchronous,
     floats,
+    halves,
     integers,
     lanes,
     memory,
+    moves,
+    warp_products,
 )
 from gemmlab.compiled.sass.execution.asynchronous import Waits
 from gemmlab.compiled.sass.execution.lanes import Directions, Group
 from gemmlab.compiled.sass.execution.loops import Loops
-from gemmlab.compiled.sass.execution.memory import LOCAL, SEGMENT, SHARED_START, Cost, Memory
+from gemmlab.compiled.sass.execution.memory import (
+    LOCAL,
+    SEGMENT,
+    SHARED,
+    SHARED_START,
+    Cost,
+    Memory,
+)
 from gemmlab.compiled.sass.execution.relevance import relevance
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
 from gemmlab.compiled.sass.execution.visits import Visit
@@ -47,6 +58,7 @@ def special_registers(
         "SR_LANEID": lane, "SR_EQMASK": bits, "SR_LTMASK": bits - 1,
         "SR_LEMASK": 2 * bits - 1, "SR_GTMASK": (2**32 - 1) ^ (2 * bits - 1),
         "SR_GEMASK": (2**32 - 1) ^ (bits - 1), "SR_CgaCtaId": 0 * lane,
+        "SR_SWINHI": 0 * lane + (SHARED << SEGMENT - 32),
     }  # fmt: skip
     special = {name: np.tile(row, len(blocks)).astype(np.uint32) for name, row in rows.items()}
     for axis, name in enumerate("XYZ"):
@@ -56,33 +68,41 @@ def special_registers(
 
 # A name with U before it is the same for a whole warp at once.
 MEANINGS = {
-    "MOV": integers.mov, "LDC": integers.ldc, "CS2R": integers.cs2r, "SEL": integers.sel,
-    "IMAD": integers.imad, "IADD3": integers.add3, "VIADD": integers.add3, "LEA": integers.lea,
-    "IABS": integers.iabs, "IDP": integers.idp, "VIMNMX": integers.vimnmx,
+    "MOV": moves.mov, "LDC": moves.ldc, "CS2R": moves.cs2r, "SEL": moves.sel,
+    "IMAD": integers.imad, "IADD3": integers.add3, "VIADD": integers.viadd, "LEA": integers.lea,
+    "IADD": integers.add3, "IMNMX": integers.imnmx, "LDCU": moves.ldc,
+    "IABS": integers.iabs, "IDP": halves.idp, "VIMNMX": integers.vimnmx,
     "VIADDMNMX": integers.viaddmnmx, "SHF": integers.shf, "LOP3": integers.lop3,
     "PRMT": integers.prmt, "POPC": integers.popc, "FLO": integers.flo, "BREV": integers.brev,
     "SGXT": integers.sgxt, "BMSK": integers.bmsk, "ISETP": integers.isetp,
     "FSETP": floats.fsetp, "DSETP": floats.dsetp, "PLOP3": integers.plop3,
-    "FSEL": floats.fsel, "P2R": integers.p2r, "R2P": integers.r2p,
+    "FSEL": floats.fsel, "P2R": moves.p2r, "R2P": moves.r2p,
     "FFMA": floats.ffma, "FADD": floats.fadd, "FMUL": floats.fmul, "FMNMX": floats.fmnmx,
-    "HFMA2": floats.hfma2, "DFMA": floats.dfma, "DADD": floats.dadd, "DMUL": floats.dmul,
+    "HFMA2": halves.hfma2, "DFMA": floats.dfma, "DADD": floats.dadd, "DMUL": floats.dmul,
     "MUFU": floats.mufu, "FCHK": floats.fchk, "I2F": floats.i2f, "I2FP": floats.i2f,
     "F2I": floats.f2i, "F2F": floats.f2f, "FRND": floats.frnd, "F2FP": floats.f2fp,
-    "HADD2": floats.hadd2, "SHFL": lanes.shfl, "REDUX": lanes.redux, "MATCH": lanes.match,
+    "HADD2": halves.hadd2, "HMUL2": halves.hmul2, "HMNMX2": halves.hmnmx2,
+    "HSETP2": halves.hsetp2, "HSET2": halves.hset2, "I2I": halves.i2i, "I2IP": halves.i2ip,
+    "F2IP": halves.f2ip, "VABSDIFF": halves.vabsdiff, "VABSDIFF4": halves.vabsdiff4,
+    "SHFL": lanes.shfl, "REDUX": lanes.redux, "MATCH": lanes.match,
     "R2UR": lanes.r2ur, "VOTE": lanes.vote, "VOTEU": lanes.vote, "HMMA": lanes.hmma,
+    "IMMA": warp_products.imma, "DMMA": warp_products.dmma, "MOVM": warp_products.movm,
     "ELECT": asynchronous.elect, "USETMAXREG": asynchronous.set_registers,
 }  # fmt: skip
 UNIFORM = (
     "MOV", "LDC", "IMAD", "IADD3", "LEA", "SHF", "LOP3", "PRMT", "POPC", "FLO", "BREV", "SGXT",
-    "BMSK", "ISETP", "PLOP3", "SEL",
+    "BMSK", "ISETP", "PLOP3", "SEL", "VIMNMX", "FSETP", "FADD", "FMUL", "FFMA", "FMNMX", "FSEL",
 )  # fmt: skip
 MEANINGS |= {f"U{name}": MEANINGS[name] for name in UNIFORM}
 ACCESSES = {
-    **dict.fromkeys(("LDG", "LDS", "LDL", "LD"), memory.load),
-    **dict.fromkeys(("STG", "STS", "STL", "ST"), memory.store),
-    **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"), memory.atomic),
+    **dict.fromkeys(("LDG", "LDS", "LDL"), memory.load),
+    **dict.fromkeys(("STG", "STS", "STL"), memory.store),
+    **dict.fromkeys(("ATOMG", "ATOMS", "RED", "REDG"), memory.atomic),
+    **{"LD": memory.parted(memory.load), "ST": memory.parted(memory.store)},
+    "ATOM": memory.parted(memory.atomic),
     "LDGSTS": memory.copy,
     "LDSM": lanes.ldsm,
+    "STSM": lanes.stsm,
     "SYNCS": asynchronous.syncs,
     "UTMALDG": asynchronous.tensor_copy,
     "UTMASTG": asynchronous.tensor_store,
@@ -90,13 +110,14 @@ ACCESSES = {
 # The same where nobody asks for values: what they cost. Of mbarriers all is asked for.
 ACCOUNTED = ACCESSES | {
     **dict.fromkeys(memory.SPACES, accounts.access),
+    **dict.fromkeys(("LD", "ST", "ATOM"), memory.parted(accounts.access)),
     "LDGSTS": accounts.copy,
     "LDSM": accounts.ldsm,
 }
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
-    *("NOP", "NANOSLEEP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
-    *("DEPBAR", "LDGDEPBAR", "HGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
+    *("NOP", "NANOSLEEP", "ENDCOLLECTIVE", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
+    *("DEPBAR", "LDGDEPBAR", "HGMMA", "QGMMA", "IGMMA", "WARPGROUP", "UTMACCTL", "UTMACMDFLUSH"),
 }
 
 
@@ -109,6 +130,8 @@ class Machine:
     blocks : their places in the grid
     constants : the constant banks, that of the parameters included
     places : for each lane, the number of its block among `blocks`
+    lenient : what an instruction does that is not known is left out, and its results are zero;
+        then addresses may be wrong, and accesses to no memory are left out, too
     values : whether all values are asked for, or only what is executed and what it costs
     loops : whether turns of loops that repeat may be left out; only without values
     """
@@ -122,10 +145,13 @@ class Machine:
         constants: dict[int, bytes],
         memory: Memory,
         places: np.ndarray,
+        lenient: bool = False,
         values: bool = True,
         loops: bool = False,
     ) -> None:
         self.listing, self.memory = listing, memory
+        self.lenient = lenient
+        self.unknown: set[int] = set()  # instructions that were executed as if they made zeros
         self.relevance = None if values else relevance(listing)
         self.acts = [
             values or self.relevance.needed[at] or i.name in ACCESSES
@@ -206,13 +232,24 @@ class Machine:
         self.at = at
         step = self.steps.get(at)
         if step is None:
-            step = self.steps[at] = self._step(at, instruction)
+            step = self.steps[at] = self._step_or_zeros(at, instruction)
         if self.loops is not None:
             self.loops.follow(at, mask)
         try:
             step(mask)
         except LookupError as error:
+            if self.unknown:
+                return
             raise type(error)(f"{instruction.address:#x} {instruction}: {error}") from None
+
+    def _step_or_zeros(self, at: int, instruction: Instruction) -> Step:
+        try:
+            return self._step(at, instruction)
+        except (NotImplementedError, LookupError, TypeError):  # the last two: another form of it
+            if not self.lenient:
+                raise
+            self.unknown.add(self.at)
+            return zeros(Operands(instruction, self.state))
 
     def _step(self, at: int, instruction: Instruction) -> Step:
         """Make what an instruction does, with its operands looked up."""
@@ -227,6 +264,8 @@ class Machine:
             return self._read_special(operands)
         if name == "B2R":
             return self._read_result(operands)
+        if name == "BMOV":
+            return lanes.move_barrier(operands, self.directions.convergence)
         if name not in MEANINGS:
             raise NotImplementedError(
                 f"{instruction.address:#x} {instruction}: what {name} does is not known here"
@@ -276,6 +315,27 @@ class Machine:
         return lambda mask: write(row, mask)
 
 
+def zeros(o: Operands) -> Step:
+    """Put zeros where an instruction has results: the predicates and the register that begin it."""
+    words, writes = _words(o.instruction.modifiers), []
+    for i in range(len(o)):
+        writes += [o.to_predicate(i)] if o.is_predicate(i) else [o.to(i, part=p) for p in words]
+        if not o.is_predicate(i):
+            break
+
+    def run(mask: Mask) -> None:
+        for write in writes:
+            write(0, mask)
+
+    return run
+
+
+def _words(modifiers: Sequence[str]) -> range:
+    """Return a range over the words that an instruction of these modifiers has as its result."""
+    widths = {"64": 2, "F64": 2, "128": 4}
+    return range(max((widths.get(m, 1) for m in modifiers), default=1))
+
+
 def counters(visits: Iterable[Visit]) -> TransactionCounters:
     """Count requests, sectors and wavefronts of global and shared memory, and the TMA's bytes."""
     found = TransactionCounters()
@@ -299,10 +359,28 @@ def _counted(cost: Cost) -> dict[str, int]:
     return {}
 
 
-PARAMETERS = {"sm_90": 0x210}  # of constant bank 0: where a kernel's parameters begin [B]
-# Of constant bank 0: where generic addresses of local memory begin, the end of a thread's local
-# memory, and the dynamic shared memory [B].
-LOCAL_WINDOW, STACK, DYNAMIC = 0x20, 0x28, 0x2C
+class Bank(NamedTuple):
+    """Constant bank 0 has at these places [B] what a launch says to a kernel.
+
+    block, grid : their sizes
+    stack : the end of a thread's local memory
+    local_window : where generic addresses of local memory begin, None for not known
+    dynamic : the dynamic shared memory, None for not known
+    """
+
+    parameters: int
+    block: int = 0
+    grid: int = 0xC
+    stack: int = 0x28
+    local_window: int | None = 0x20
+    dynamic: int | None = 0x2C
+
+
+BANKS = {  # by architecture
+    **dict.fromkeys(("sm_75", "sm_80", "sm_86", "sm_89"), Bank(0x160)),
+    "sm_90": Bank(0x210),
+    "sm_120": Bank(0x380, 0x360, 0x370, stack=0x37C, local_window=None, dynamic=None),
+}
 
 
 def dim(size: int | Sequence[int]) -> Dim:
@@ -318,15 +396,17 @@ def launch(
     *arguments: Any,
     shared_bytes: int = 0,
     blocks: Iterable[Dim] | None = None,
+    lenient: bool = False,
     values: bool = True,
     loops: bool = False,
 ) -> Machine:
     """Make a machine that is ready to run `listing` with arguments as Numba-CUDA passes them.
 
+    Where the listing says where its parameters lie, they are passed as C has them.
     arguments : arrays, whose elements change in place, and numbers; without `values` they stay
     shared_bytes : dynamic, of a block
     blocks : the places in the grid of those that run; all by default
-    values, loops : as `Machine` takes them
+    lenient, values, loops : as in `Machine`
     """
     grid, block = dim(grid), dim(block)
     chosen = list(blocks) if blocks is not None else _all(grid)
@@ -336,18 +416,35 @@ def launch(
     shared = SHARED_START + listing.shared_bytes + shared_bytes
     memory = Memory(places, shared, local, keeps=not values)
     data = memory.add(np.frombuffer(bytearray(listing.data or bytes(16)), np.uint8))
-    given = [v for argument in arguments for v in _flat(argument, memory)]
-    start = PARAMETERS[listing.architecture]
-    head = bytearray(start)
-    struct.pack_into("<6I", head, 0, *block, *grid)
-    struct.pack_into("<Q", head, LOCAL_WINDOW, LOCAL << SEGMENT)
-    struct.pack_into("<I", head, STACK, local)
-    struct.pack_into("<I", head, DYNAMIC, shared_bytes)
+    head = _head(listing, block, grid, local, shared_bytes)
+    if listing.parameters is None:
+        passed = _packed([v for argument in arguments for v in _flat(argument, memory)])
+    else:
+        passed = as_c(arguments, listing.parameters, memory.add)
     banks = {bank: bytearray(text) for bank, text in listing.constants.items()}
     for offset, place in listing.pointers:
         struct.pack_into("<Q", banks[4], offset, data + place)
-    constants = {0: bytes(head + _packed(given)), **{b: bytes(t) for b, t in banks.items()}}
-    return Machine(listing, grid, block, chosen, constants, memory, places, values, loops)
+    constants = {0: bytes(head + passed), **{b: bytes(t) for b, t in banks.items()}}
+    return Machine(listing, grid, block, chosen, constants, memory, places, lenient, values, loops)
+
+
+def _head(listing: Listing, block: Dim, grid: Dim, local: int, shared_bytes: int) -> bytearray:
+    """Return what constant bank 0 has before the parameters."""
+    if listing.architecture not in BANKS:
+        raise NotImplementedError(
+            f"where a kernel of {listing.architecture} finds its arguments is not known here; it "
+            f"is for {', '.join(BANKS)}"
+        )
+    bank = BANKS[listing.architecture]
+    head = bytearray(listing.parameters.start if listing.parameters else bank.parameters)
+    if bank.local_window is not None:
+        struct.pack_into("<Q", head, bank.local_window, LOCAL << SEGMENT)
+    if bank.dynamic is not None:
+        struct.pack_into("<I", head, bank.dynamic, shared_bytes)
+    struct.pack_into("<I", head, bank.stack, local)
+    struct.pack_into("<3I", head, bank.block, *block)
+    struct.pack_into("<3I", head, bank.grid, *grid)
+    return head
 
 
 def _all(grid: Dim) -> list[Dim]:

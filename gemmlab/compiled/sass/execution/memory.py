@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.compiled.sass.execution.halves import added_pairs
 from gemmlab.compiled.sass.execution.state import WORD, Mask, Operands, Step
 from gemmlab.compiled.sass.listing import Address, Register
 from gemmlab.model import transactions
@@ -14,6 +15,8 @@ from gemmlab.tiling import WARP
 
 SEGMENT = 40  # bits of an address below the number of its array
 LOCAL = 1 << 20  # the number in generic addresses of local memory
+SHARED = LOCAL + 1  # likewise of shared memory
+WINDOWS = {LOCAL: "local", SHARED: "shared"}
 SHARED_START = 0x400  # of a block on Hopper: what lies below belongs to the system [B]
 
 
@@ -69,11 +72,11 @@ class Memory:
         if not address.size:
             return
         least, most = int(address.min()), int(address.max())
-        if space == "global" and least >> SEGMENT != LOCAL:
+        if space == "global":
+            space = WINDOWS.get(least >> SEGMENT, space)
+        if space == "global":
             self._segment(least, most, width)
-        elif (most & ((1 << SEGMENT) - 1)) + width > self.sizes[
-            "local" if space == "global" else space
-        ]:
+        elif (most & ((1 << SEGMENT) - 1)) + width > self.sizes[space]:
             raise IndexError(f"address {most:#x} is beyond {space} memory")
 
     def place(
@@ -81,8 +84,9 @@ class Memory:
     ) -> tuple:
         """Return the elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
         if space == "global":
-            if address.size and int(address[0] >> np.uint64(SEGMENT)) == LOCAL:
-                space, address = "local", address & np.uint64((1 << SEGMENT) - 1)
+            window = WINDOWS.get(int(address[0] >> np.uint64(SEGMENT))) if address.size else None
+            if window:
+                space, address = window, address & np.uint64((1 << SEGMENT) - 1)
             else:
                 return self._global(address, width, writes)
         size = self.sizes[space]
@@ -263,8 +267,8 @@ class Access:
         on = np.ones(lanes, bool) if mask is None else mask
         chosen = np.flatnonzero(on)
         space = self.space
-        if self.generic and int(address[chosen[0]] >> np.uint64(SEGMENT)) == LOCAL:
-            space = "local"
+        if self.generic:
+            space = WINDOWS.get(int(address[chosen[0]] >> np.uint64(SEGMENT)), space)
         self.watch(cost(space, self.op, address, on, self.width))
         return chosen, address[chosen]
 
@@ -417,6 +421,10 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
     kind = atomic_kind(o)
     words, access.width = kind.itemsize // 4, kind.itemsize
     name = next(f for f in flags if f in _ATOMIC or f in ("CAS", "POPC"))
+    pairs = next((f for f in flags if f in ("F16x2", "BF16x2")), None)
+    if pairs and name != "ADD":
+        raise NotImplementedError(str(o.instruction))
+    function = added_pairs(pairs == "BF16x2") if pairs else _ATOMIC.get(name)
     compares = name == "CAS" or "CAST" in flags
     returns = o.instruction.name not in ("RED", "REDG")
     target = 1 if o.is_predicate(0) else 0
@@ -439,7 +447,7 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
                 elif name == "POPC":
                     array[place] = old + kind.type(1)
                 else:
-                    array[place] = _ATOMIC[name](old, first[i])
+                    array[place] = function(old, first[i])
         bits = before.view(np.uint32).reshape(-1, words)
         for i, row in enumerate(rows):
             if row is not None:
@@ -456,3 +464,25 @@ def atomic_kind(o: Operands) -> np.dtype:
 
 def _joined(words: list[np.ndarray], kind: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(np.stack(words, axis=1)).view(kind).ravel()
+
+
+Maker = Callable[[Operands, Memory, Watch], Step]
+
+
+def parted(access: Maker) -> Maker:
+    """Return an access that is made once for each array or memory that lanes point to."""
+
+    def made(o: Operands, memory: Memory, watch: Watch) -> Step:
+        step = access(o, memory, watch)
+        place = next(operand for operand in o.all if isinstance(operand, Address))
+        address = sum_of(o, replace(place, wide=True))
+
+        def run(mask: Mask) -> None:
+            on = np.ones(o.state.lanes, bool) if mask is None else mask
+            number = np.broadcast_to(address(), o.state.lanes) >> np.uint64(SEGMENT)
+            for one in np.unique(number[on]):
+                step(on & (number == one))
+
+        return run
+
+    return made

@@ -60,16 +60,31 @@ class Operands:
     def __len__(self) -> int:
         return len(self.all)
 
-    def word(self, index: int) -> Read:
-        """Return what reads an operand as uint32, with its sign and its inversion."""
+    def word(self, index: int, part: int = 0) -> Read:
+        """Return what reads an operand as uint32, with its sign and its inversion.
+
+        part : how many words further on
+        """
         operand = self.all[index]
-        read = self._word(operand, 0)
+        read = self._word(operand, part)
         if isinstance(operand, (Register, Constant)):
             if operand.inverted:
                 return lambda: ~read()
             if operand.negative:
                 return lambda: np.negative(read())
         return read
+
+    def bits(self, index: int) -> Read:
+        """Return what reads an operand as uint32, whatever its sign."""
+        return self._word(self.all[index], 0)
+
+    def constant_place(self, index: int) -> Read:
+        """Return what reads the place of a constant in its bank [B]."""
+        operand = self.all[index]
+        if operand.index is None:
+            return lambda: np.int32(operand.offset)
+        at = self._word(operand.index, 0)
+        return lambda: at().astype(np.int32) + np.int32(operand.offset)
 
     def magnitude(self, index: int) -> tuple[Read, bool]:
         """Return what reads an operand without its sign, and whether to subtract it."""
