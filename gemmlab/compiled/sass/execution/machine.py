@@ -102,7 +102,7 @@ ACCESSES = {
     "ATOM": memory.parted(memory.atomic),
     "LDGSTS": memory.copy,
     "LDSM": lanes.ldsm,
-    "STSM": lanes.stsm,
+    "STSM": warp_products.stsm,
     "SYNCS": asynchronous.syncs,
     "UTMALDG": asynchronous.tensor_copy,
     "UTMASTG": asynchronous.tensor_store,
