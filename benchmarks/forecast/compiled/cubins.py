@@ -30,11 +30,15 @@ CAPABILITY = 90
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel as a compiler made it; `shared_bytes` are dynamic, of a block."""
+    """A kernel as a compiler made it; `shared_bytes` are dynamic, of a block.
+
+    entry : the kernel's name in the cubin, None for that of its case
+    """
 
     cubin: bytes
     source_sha256: str
     shared_bytes: int = 0
+    entry: str | None = None
 
     @property
     def sha256(self) -> str:

@@ -21,13 +21,13 @@ from gemmlab.measure.backends.timing import repetitions
 HIDDEN = 2  # pointers that Triton's launchers pass behind the arguments
 
 
-def timed(case: Case, size: int | None = None) -> dict[str, Any]:
+def timed(case: Case, size: int | None = None, code: Built | None = None) -> dict[str, Any]:
     """A row: the first launch's result is compared with NumPy's, then launches are timed.
 
     Each finds nothing of its arrays in L2, which is flushed before, and is queued behind the flush.
-    size : the case's own where None
+    size, code : the case's own where None
     """
-    cuda, built = numba_cuda(), kept()[case.name]
+    cuda, built = numba_cuda(), code or kept()[case.name]
     grid, arguments = case.launch(size or case.size)
     on_gpu = [cuda.to_device(a) if _is_array(a) else a for a in arguments]
     call = _launcher(case, built, dim(grid), on_gpu)
@@ -57,7 +57,7 @@ def _launcher(case: Case, built: Built, grid: Sequence[int], on_gpu: Sequence[An
 
     most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     module = _done(driver.cuModuleLoadData(built.cubin))
-    function = _done(driver.cuModuleGetFunction(module, case.name.encode()))
+    function = _done(driver.cuModuleGetFunction(module, (built.entry or case.name).encode()))
     _done(driver.cuFuncSetAttribute(function, most, built.shared_bytes))
     block = dim(case.block) if case.block else _block(built)
     held = [_bytes(a) for a in on_gpu] + HIDDEN * [bytes(8)] * (case.made is not None)

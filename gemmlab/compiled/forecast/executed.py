@@ -11,18 +11,21 @@ for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from gemmlab import Device
+from gemmlab.compiled.forecast.repeated import parts
 from gemmlab.compiled.forecast.traffic import L1, Recent, Scattered, scattered, streams, weights
 from gemmlab.compiled.sass.execution.machine import Dim, Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START, Cost
+from gemmlab.compiled.sass.execution.stale import MisjudgedError
+from gemmlab.compiled.sass.execution.visits import Again
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level, Stream
@@ -136,7 +139,10 @@ def first_warps(visits: Iterable[Visit], count: int) -> list[Visit]:
     found = []
     for visit in visits:
         mine = visit.warps < count
-        if mine.all():
+        if isinstance(visit, Again):
+            kept = (first_warps(v, count) for v in (visit.earlier, visit.period))
+            found.append(Again.of(*kept, visit.times))
+        elif mine.all():
             found.append(visit)
         elif mine.any():
             costs = [(at, _some(cost, cost.warps < count)) for at, cost in visit.costs]
@@ -150,11 +156,18 @@ def _some(cost: Cost, chosen: np.ndarray) -> Cost:
     return cost._replace(**{n: row[chosen] for n, row in rows.items() if row is not None})
 
 
-def asked_together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -> float:
+def asked_together(visits: Sequence[Visit], warps: int, blocks: Sequence[int]) -> float:
     """Count how often two blocks ask for what comes from L2 once: from 1 (nothing shared) to 2.
 
     warps : of a block; blocks : the two, by their numbers among those that were executed
     """
+    counted = [(often, _together(run, warps, blocks)) for often, run in parts(visits)]
+    asked, come = (sum(often * of[i] for often, of in counted) for i in (0, 1))
+    return asked / come if come else 1.0
+
+
+def _together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -> tuple[int, int]:
+    """Count the sectors that two blocks ask for, and those that come."""
     pieces: dict[int, list[np.ndarray]] = {block: [] for block in blocks}
     boxes: dict[int, Counter] = {block: Counter() for block in blocks}
     stored = 0
@@ -169,8 +182,7 @@ def asked_together(visits: Iterable[Visit], warps: int, blocks: Sequence[int]) -
                 pieces[block].append(cost.pieces[its].ravel())
     loads = [_counted(pieces[block]) for block in blocks]
     asked = stored + sum(sum(of.values()) for of in (*loads, *boxes.values()))
-    come = stored + sum(sum((a | b).values()) for a, b in (loads, boxes.values()))
-    return asked / come if come else 1.0
+    return asked, stored + sum(sum((a | b).values()) for a, b in (loads, boxes.values()))
 
 
 def _counted(pieces: list[np.ndarray]) -> Counter:
@@ -202,6 +214,20 @@ class Executed:
     together: float
     unknown: frozenset[int] = field(default=frozenset(), kw_only=True)
     sizes: Mapping[int, int] = field(default_factory=dict, kw_only=True)
+
+    @cached_property
+    def runs(self) -> Sequence[tuple[float, "Executed"]]:
+        """What is simulated, and how often each counts: itself, or runs with fewer turns of loops.
+
+        All that is counted in these, and their cycles, add up to what it would be for all turns.
+        """
+        if not any(isinstance(visit, Again) for visit in self.visits):
+            return ((1.0, self),)
+        return tuple((often, replace(self, visits=run)) for often, run in parts(self.visits))
+
+    def of_all(self, of: Callable[["Executed"], Any]) -> Any:
+        """Return what `of` counts in a run, for all turns of its loops."""
+        return sum(often * of(run) for often, run in self.runs)
 
     @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
     def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
@@ -243,24 +269,31 @@ def execute(
     rounds: int = ROUNDS,
     first: int = 0,
     lenient: bool = False,
+    loops: bool = False,
 ) -> Executed:
     """Execute `rounds` of the blocks that an SM holds at once, or all that it gets.
 
     first : the number of its first block
     lenient : results of instructions that are not known are zeros
+    loops : whether turns of loops that repeat may be left out
     """
     grid, block = dim(grid), dim(block)
     threads, used = math.prod(block), code.shared_bytes + shared_bytes
     mine = share(target, grid, threads, used, code.registers)
     count = min(mine.blocks, rounds * mine.resident)
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
     beside = neighbour(mine, first)
     machine = launch(
-        code, grid, block, *copies, shared_bytes=shared_bytes,
-        blocks=[*mine.places(count, first), *beside], lenient=lenient,
+        code, grid, block, *arguments, shared_bytes=shared_bytes,
+        blocks=[*mine.places(count, first), *beside], lenient=lenient, values=False, loops=loops,
     )  # fmt: skip
+    try:
+        visits, warps = machine.run(LONGEST), -(-threads // WARP)
+    except MisjudgedError:
+        return execute(
+            code, target, grid, block, *arguments, shared_bytes=shared_bytes, rounds=rounds,
+            first=first, lenient=lenient,
+        )  # fmt: skip
     footprint = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
-    visits, warps = machine.run(LONGEST), -(-threads // WARP)
     return Executed(
         code, target, mine, first_warps(visits, count * warps), count, warps, footprint,
         touched=machine.memory.footprint, shared_bytes=used,

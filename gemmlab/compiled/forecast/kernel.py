@@ -22,6 +22,7 @@ from gemmlab.compiled.forecast.executed import (
 from gemmlab.compiled.forecast.source_page import as_html
 from gemmlab.compiled.forecast.telling import LITERATURE, LineTime, lines, slots_of
 from gemmlab.compiled.forecast.unsure import Unsure, unsure
+from gemmlab.compiled.forecast.waiting import tell, waiting
 from gemmlab.compiled.forecast.whole_gpu import (
     clock,
     dram_bytes,
@@ -31,12 +32,12 @@ from gemmlab.compiled.forecast.whole_gpu import (
 )
 from gemmlab.compiled.sass.cubins import Code, Frames, code_of
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.compiled.sm.facts import facts
+from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.program import program
 from gemmlab.compiled.sm.result import SCHEDULERS, Result
 from gemmlab.compiled.sm.simulation import simulate
-from gemmlab.compiled.sm.streams import Effects
+from gemmlab.compiled.sm.streams import Block, Effects
 from gemmlab.device import Device, name_of
 from gemmlab.model.transactions import SECTOR
 
@@ -119,7 +120,9 @@ def predict_time(
 
     The kernel is compiled for the GPU and executed for some of its blocks, with these arguments;
     what its warps executed runs on a simulated SM. Of a large launch a sample of blocks stands for
-    the rest. No constant is fitted, and the arguments stay as they are.
+    the rest, and of a loop whose turns repeat some turns: it is executed whole where branches or
+    addresses depend on what it computes. No constant is fitted. The arguments stay as they are and
+    are not copied. Where it takes longer than two seconds, a bar shows how far it is.
 
     function : a kernel of Numba-CUDA as one writes it, with or without `cuda.jit`; or what any
         other compiler made: a cubin's bytes, PTX, the path of a file with either, or what
@@ -156,17 +159,20 @@ def predict_time(
     missing (it says how to get them) or the sample does not end.
     """
     target = known_device(device)
-    code = code_of(
-        function, block, arguments, name_of(target.compute_capability), kernel, max_registers,
-        **options,
-    )  # fmt: skip
-    if shared_bytes is None:
-        shared_bytes = code.shared_bytes or 0
-    executed = execute(
-        code.listing, target, grid, _block(block, code), *arguments, shared_bytes=shared_bytes,
-        lenient=True,
-    )  # fmt: skip
-    found = at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+    with waiting():
+        tell(0.05, "the kernel is compiled")
+        code = code_of(
+            function, block, arguments, name_of(target.compute_capability), kernel, max_registers,
+            **options,
+        )  # fmt: skip
+        if shared_bytes is None:
+            shared_bytes = code.shared_bytes or 0
+        tell(0.2, "some of its blocks are executed")
+        executed = execute(
+            code.listing, target, grid, _block(block, code), *arguments, shared_bytes=shared_bytes,
+            lenient=True, loops=True,
+        )  # fmt: skip
+        found = at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
     shares = slots_of(found.result) / found.result.slots
     known = unsure(code.listing, shares, executed.unknown)
     return replace(found, unsure=known, frames=code.frames)
@@ -199,7 +205,9 @@ def execute_launch(
         function, block, arguments, name_of(target.compute_capability), None, max_registers,
         **options,
     )  # fmt: skip
-    return execute(code.listing, target, grid, block, *arguments, shared_bytes=shared_bytes)
+    return execute(
+        code.listing, target, grid, block, *arguments, shared_bytes=shared_bytes, loops=True
+    )
 
 
 def forecast_next(executed: Executed, cold: bool = False, effects: Effects = ALL) -> Forecast:
@@ -240,17 +248,21 @@ def forecast(
     most : blocks of the SM that gets most; None to find out from when they end
     use : of Tensor Cores, on which the clock depends
     """
+    tell(0.6, "an SM is simulated")
     target, mine = executed.device, executed.share
-    enough = ROUNDS * mine.resident
+    enough, on = ROUNDS * mine.resident, sm_facts(executed, use)
     if most is None:
-        sample = simulated(executed, min(mine.blocks, enough), cold, effects, use)
-        most = busiest(target, mine, sample.block_ends)
+        count = min(mine.blocks, enough)
+        ends = executed.of_all(lambda run: np.sort(_ends(run, count, cold, effects, on)))
+        most = busiest(target, mine, ends)
+    tell(0.8, "an SM is simulated")
     mine = replace(mine, blocks=most)
-    result = simulated(executed, min(most, enough), cold, effects, use)
+    results = {
+        run: simulated(run, min(most, enough), cold, effects, on) for _, run in executed.runs
+    }
     all_blocks = math.prod(mine.grid)
-    blocks = executed.blocks(cold)
-    sectors = sum(int(s.sectors.sum()) for b in blocks for s in b) / len(blocks) * all_blocks
-    cycles = total_cycles(result, mine) + max(0, result.drained - result.cycles)
+    sectors = executed.of_all(lambda run: _sectors(run.blocks(cold))) * all_blocks
+    cycles = executed.of_all(lambda run: _cycles(results[run], mine))
     times = {"sm": cycles / clock(executed, use)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
@@ -258,10 +270,26 @@ def forecast(
     times["dram"] = dram_time(min(once, SECTOR * sectors) + anywhere, target)
     if target.block_interval:
         times["blocks"] = target.block_interval * all_blocks
+    busy = executed.of_all(lambda run: tensor_cycles(run, results[run]))
+    whole = executed.of_all(lambda run: results[run].cycles)
     return Forecast(
-        target.name, executed.code, times, launch_latency(target), mine, executed.count, result,
-        tensor_cycles(executed, result) / result.cycles,
+        target.name, executed.code, times, launch_latency(target), mine, executed.count,
+        results[executed.runs[-1][1]], busy / whole,
     )  # fmt: skip
+
+
+def _ends(run: Executed, count: int, cold: bool, effects: Effects, on: Facts) -> np.ndarray:
+    return simulated(run, count, cold, effects, on).block_ends
+
+
+def _sectors(blocks: Sequence[Block]) -> float:
+    """Count the sectors that a block asks of L2, in the mean."""
+    return sum(int(s.sectors.sum()) for block in blocks for s in block) / len(blocks)
+
+
+def _cycles(result: Result, mine: Share) -> float:
+    """Return the cycles until L2 has taken all that the blocks of an SM ask of it."""
+    return total_cycles(result, mine) + max(0, result.drained - result.cycles)
 
 
 def tensor_cycles(executed: Executed, result: Result) -> float:
@@ -272,16 +300,13 @@ def tensor_cycles(executed: Executed, result: Result) -> float:
 
 
 @lru_cache(maxsize=8)  # few or many blocks for each SM may be all the same to a sample
-def simulated(executed: Executed, count: int, cold: bool, effects: Effects, use: float) -> Result:
+def simulated(executed: Executed, count: int, cold: bool, effects: Effects, on: Facts) -> Result:
     """Simulate one SM with `count` blocks; where fewer were executed, they run again."""
     blocks = executed.blocks(cold)
     missing = count - len(blocks)
     if missing > 0:
         blocks = [*blocks, *islice(cycle(executed.blocks(cold, later=True)), missing)]
-    return simulate(
-        executed.code, blocks, resident=executed.share.resident, on=sm_facts(executed, use),
-        effects=effects,
-    )  # fmt: skip
+    return simulate(executed.code, blocks, resident=executed.share.resident, on=on, effects=effects)
 
 
 def busiest(device: Device, share: Share, ends: np.ndarray) -> int:

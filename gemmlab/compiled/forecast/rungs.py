@@ -10,7 +10,7 @@ choice there would always be room, since of an FMA's three operands most come fr
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -255,7 +255,7 @@ def longer(shorter: Executed, longer: Executed, periods: int) -> Longer:
     Its blocks are known where `repeats` says so.
     """
     footprint = shorter.footprint + periods * (longer.footprint - shorter.footprint)
-    known = vars(longer) | {"footprint": footprint}
+    known = {f.name: getattr(longer, f.name) for f in fields(Executed)} | {"footprint": footprint}
     return Longer(**known, shorter=shorter, longer=longer, periods=periods)
 
 

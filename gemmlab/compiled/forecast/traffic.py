@@ -10,13 +10,15 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 
 from gemmlab import Device
-from gemmlab.compiled.sass.execution.machine import Visit
+from gemmlab.compiled.forecast.repeated import pass_by
 from gemmlab.compiled.sass.execution.memory import SEGMENT, Cost
+from gemmlab.compiled.sass.execution.visits import Again, Visit
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.streams import Level, Stream
 from gemmlab.model.transactions import LINE, SECTOR
@@ -238,6 +240,9 @@ def streams(
     returns = [i.name not in ("RED", "REDG") for i in listing.instructions]
     for visit in visits:
         cache.round += 1
+        if isinstance(visit, Again):
+            pass_by(cache, visit, cached)
+            continue
         length = visit.stop - visit.start
         rows = np.zeros((7, len(visit.warps), length), np.int32)
         rows[0] = np.arange(visit.start, visit.stop)
@@ -334,8 +339,11 @@ def _loaded(
     """
     asked = np.empty(len(cost.pieces), np.int64)
     waits, there = np.empty((2, len(cost.pieces)), bool)
-    for i, row in enumerate(cost.pieces.tolist()):
-        wanted, late = list(dict.fromkeys(sector for sector in row if sector >= 0)), False
+    first = cost.pieces >= 0
+    first[:, 1:] &= cost.pieces[:, 1:] != cost.pieces[:, :-1]  # they ascend
+    sectors, ends = cost.pieces[first].tolist(), first.sum(axis=1).cumsum().tolist()
+    for i, (begin, end) in enumerate(pairwise([0, *ends])):
+        wanted, late = sectors[begin:end], False
         if cache is not None:
             wanted, late = cache.load(wanted)
         asked[i], waits[i] = len(wanted), late or bool(wanted)

@@ -69,10 +69,16 @@ def asked_again(executed: Executed) -> float:
     mine, device = executed.share, executed.device
     kept = executed.footprint <= (device.l2_bytes or 0)
     count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
-    first = [s for block in executed.blocks(True)[: mine.resident] for s in block]
-    each = SECTOR * sum(_of_memory(s, executed.lacks(True).at)[0] for s in first) / mine.resident
-    come = dram_bytes(executed)[0] - stored_alone(executed) * math.prod(mine.grid)
+    each = SECTOR * executed.of_all(first_sectors) / mine.resident
+    come = dram_bytes(executed)[0] - executed.of_all(stored_alone) * math.prod(mine.grid)
     return max(1.0, each * count / max(come, SECTOR))
+
+
+def first_sectors(executed: Executed) -> int:
+    """Count the sectors that the first round of blocks asks device memory for by a pattern."""
+    first = executed.blocks(True)[: executed.share.resident]
+    anywhere = executed.lacks(True).at
+    return sum(_of_memory(s, anywhere)[0] for block in first for s in block)
 
 
 @lru_cache(maxsize=16)
@@ -81,11 +87,17 @@ def dram_bytes(executed: Executed, cold: bool = True) -> tuple[int, int]:
 
     The rest is of arrays in which lanes go anywhere, as bytes of a stream that take as long.
     """
-    lacks = executed.lacks(cold)
-    whole = executed.footprint - sum(executed.sizes[a] for a in lacks.arrays)
-    blocks = executed.blocks(cold) if lacks.at else []
-    anywhere = sum(_of_memory(s, lacks.at)[1] for block in blocks for s in block)
+    arrays = executed.runs[0][1].lacks(cold).arrays
+    whole = executed.footprint - sum(executed.sizes[a] for a in arrays)
+    anywhere = executed.of_all(lambda run: _anywhere(run, cold))
     return max(0, whole), round(SECTOR * anywhere / executed.count * math.prod(executed.share.grid))
+
+
+def _anywhere(executed: Executed, cold: bool) -> int:
+    """Count the sectors that device memory moves where lanes go anywhere."""
+    at = executed.lacks(cold).at
+    blocks = executed.blocks(cold) if at else []
+    return sum(_of_memory(s, at)[1] for block in blocks for s in block)
 
 
 def _of_memory(stream: Stream, anywhere: Collection[int]) -> tuple[int, int]:

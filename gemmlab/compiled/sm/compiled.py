@@ -27,5 +27,5 @@ else:
     # Other threads go on meanwhile: a widget's.
     OPTIONS = {"_nrt": False, "no_cfunc_wrapper": True, "nogil": True}
     # What only the loop calls needs no way in from Python, which takes two thirds of compiling.
-    compiled = njit(**OPTIONS, no_cpython_wrapper=True)
+    compiled = njit(**OPTIONS, no_cpython_wrapper=True, forceinline=True)
     kept = njit(**OPTIONS, cache=True)

@@ -115,10 +115,13 @@ def look(now, code, flow, facts, on, scheduler, t):
     last = now.schedulers.last[scheduler]
     chosen, first = -1, -NEVER
     soon, reason, by = NEVER, IDLE, 0
+    shown = now.account.reasons.shape[1] > 0
     for warp in range(scheduler, now.warps.position.shape[0], SCHEDULERS):
         now.account.why[warp] = -1
         if now.warps.position[warp] == now.warps.end[warp]:
             continue
+        if chosen >= 0 and not shown and warp != last and now.warps.order[warp] <= first:
+            continue  # another one goes before it in any case
         at, why, what = obstacle(now, code, flow, facts, on, warp, t)
         if at > t:
             if at < soon or reason == IDLE:

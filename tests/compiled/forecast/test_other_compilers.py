@@ -116,6 +116,12 @@ def test_a_launch_passes_addresses_and_bytes_as_the_kernel_takes_them(launched):
     assert int.from_bytes(third, "little") > 2**20
 
 
+def test_a_cubin_of_others_is_launched_by_the_name_of_its_kernel(launched):
+    code = replace(kept()["stencil"], entry="_Z7stencil4Cell")
+    timing.timed(CASES["stencil"], 2, code)
+    assert {function for function, *_ in launched} == {b"_Z7stencil4Cell"}
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CASES)
 def test_right_on_this_gpu(name):

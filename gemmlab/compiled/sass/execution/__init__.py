@@ -4,5 +4,8 @@ state                     registers and predicates of lanes, and how operands ar
 integers, floats, lanes, memory, asynchronous
                           what instructions do, a function for each opcode
 directions                branches, calls, ends, barriers: which lanes are at which instruction
-machine                   executes, and keeps what each warp executed and what its accesses cost
+machine, visits           executes, and keeps what each warp executed and what its accesses cost
+effects, relevance        which values decide what follows; the others need not be computed
+accounts                  what accesses cost that are not done
+loops, notes, stale       turns of loops that repeat are left out
 """

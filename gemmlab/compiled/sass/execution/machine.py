@@ -6,13 +6,13 @@ each warp executed and what its accesses cost, and `counters` counts these costs
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gemmlab.compiled.sass.cubins import as_c
 from gemmlab.compiled.sass.execution import (
+    accounts,
     asynchronous,
     floats,
     halves,
@@ -24,6 +24,7 @@ from gemmlab.compiled.sass.execution import (
 )
 from gemmlab.compiled.sass.execution.asynchronous import Waits
 from gemmlab.compiled.sass.execution.lanes import Directions, Group
+from gemmlab.compiled.sass.execution.loops import Loops
 from gemmlab.compiled.sass.execution.memory import (
     LOCAL,
     SEGMENT,
@@ -32,7 +33,9 @@ from gemmlab.compiled.sass.execution.memory import (
     Cost,
     Memory,
 )
+from gemmlab.compiled.sass.execution.relevance import relevance
 from gemmlab.compiled.sass.execution.state import Mask, Operands, State, Step
+from gemmlab.compiled.sass.execution.visits import Visit
 from gemmlab.compiled.sass.listing import Instruction, Listing
 from gemmlab.model.counters import TransactionCounters
 from gemmlab.model.transactions import SECTOR
@@ -104,6 +107,12 @@ ACCESSES = {
     "UTMALDG": asynchronous.tensor_copy,
     "UTMASTG": asynchronous.tensor_store,
 }
+# The same where nobody asks for values: what they cost. Of mbarriers all is asked for.
+ACCOUNTED = ACCESSES | {
+    **dict.fromkeys(memory.SPACES, accounts.access),
+    "LDGSTS": accounts.copy,
+    "LDSM": accounts.ldsm,
+}
 # Their order with other threads is that in which lanes are executed here; there is nothing to do.
 NOTHING = {
     *("NOP", "NANOSLEEP", "ENDCOLLECTIVE", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "FENCE"),
@@ -114,19 +123,6 @@ NOTHING = {
 CONDITIONED = ("BRA", "EXIT", "BREAK", "BSYNC")  # they may have a predicate beside their guard
 
 
-@dataclass
-class Visit:
-    """Some warps have executed the instructions from `start` up to `stop` one after the other.
-
-    costs : of the accesses among them, as (index of the instruction, cost)
-    """
-
-    start: int
-    warps: np.ndarray
-    stop: int = 0
-    costs: list[tuple[int, Cost]] = field(default_factory=list)
-
-
 class Machine:
     """A machine has the warps of some blocks of a grid, which execute a listing.
 
@@ -135,6 +131,8 @@ class Machine:
     places : for each lane, the number of its block among `blocks`
     lenient : what an instruction does that is not known is left out, and its results are zero;
         then addresses may be wrong, and accesses to no memory are left out, too
+    values : whether all values are asked for, or only what is executed and what it costs
+    loops : whether turns of loops that repeat may be left out; only without values
     """
 
     def __init__(
@@ -147,10 +145,17 @@ class Machine:
         memory: Memory,
         places: np.ndarray,
         lenient: bool = False,
+        values: bool = True,
+        loops: bool = False,
     ) -> None:
         self.listing, self.memory = listing, memory
         self.lenient = lenient
         self.unknown: set[int] = set()  # instructions that were executed as if they made zeros
+        self.relevance = None if values else relevance(listing)
+        self.acts = [
+            values or self.relevance.needed[at] or i.name in ACCESSES
+            for at, i in enumerate(listing.instructions)
+        ]
         threads = int(np.prod(block))
         room = -(-threads // WARP) * WARP  # lanes of a block
         self.state = State(len(places), constants)
@@ -165,6 +170,7 @@ class Machine:
         self.waits = Waits(memory, self.directions.groups.add)
         self.directions.meanings["TRYWAIT"] = self._wait
         self.directs = [self.directions.of(i) for i in listing.instructions]
+        self.loops = Loops(self, self.relevance) if loops and not values else None
 
     def run(self, most: int | None = None) -> list[Visit]:
         """Execute until all lanes have ended; return the visits in their order.
@@ -176,10 +182,14 @@ class Machine:
         with np.errstate(all="ignore"):
             while groups.ready:
                 done += self._advance(groups.take())
+                if self.loops is not None:
+                    self.loops.look()
                 if most is not None and done > most:
                     raise RuntimeError(f"not at the end after {most} instructions")
         if alive.any():
             raise RuntimeError("lanes wait for each other for ever")
+        if self.loops is not None:
+            self.loops.end()
         return self.visits
 
     def _advance(self, group: Group) -> int:
@@ -187,6 +197,8 @@ class Machine:
         instructions, directions = self.listing.instructions, self.directions
         mask = None if group.lanes.all() else group.lanes
         visit = Visit(group.at, group.warps)
+        if self.loops is not None:
+            visit.lanes = hash(group.lanes.tobytes())
         self.visits.append(visit)
         at = group.at
         while True:
@@ -197,11 +209,14 @@ class Machine:
                 group.steps += visit.stop - visit.start
                 group.at = self.at = at
                 lanes = group.lanes
+                if self.loops is not None:
+                    self.loops.follow(at, lanes)
                 for condition in self.conditions[at]:
                     lanes = lanes & condition()
                 direct(instruction, group, lanes)
                 return visit.stop - visit.start
-            self._execute(at, instruction, group.lanes, mask)
+            if self.acts[at]:
+                self._execute(at, instruction, group.lanes, mask)
             at += 1
             if at in directions.groups.ready:  # others are there: on with them
                 directions.groups.add(at, group.lanes, group.steps + at - visit.start)
@@ -216,7 +231,9 @@ class Machine:
         self.at = at
         step = self.steps.get(at)
         if step is None:
-            step = self.steps[at] = self._step_or_zeros(instruction)
+            step = self.steps[at] = self._step_or_zeros(at, instruction)
+        if self.loops is not None:
+            self.loops.follow(at, mask)
         try:
             step(mask)
         except LookupError as error:
@@ -224,21 +241,23 @@ class Machine:
                 return
             raise type(error)(f"{instruction.address:#x} {instruction}: {error}") from None
 
-    def _step_or_zeros(self, instruction: Instruction) -> Step:
+    def _step_or_zeros(self, at: int, instruction: Instruction) -> Step:
         try:
-            return self._step(instruction)
+            return self._step(at, instruction)
         except (NotImplementedError, LookupError, TypeError):  # the last two: another form of it
             if not self.lenient:
                 raise
             self.unknown.add(self.at)
             return zeros(Operands(instruction, self.state))
 
-    def _step(self, instruction: Instruction) -> Step:
+    def _step(self, at: int, instruction: Instruction) -> Step:
         """Make what an instruction does, with its operands looked up."""
         operands, name = Operands(instruction, self.state), instruction.name
         if name in NOTHING:
             return lambda mask: None
         if name in ACCESSES:
+            if self.relevance is not None and not self.relevance.needed[at]:
+                return ACCOUNTED[name](operands, self.memory, self._watch)
             return ACCESSES[name](operands, self.memory, self._watch)
         if name in ("S2R", "S2UR"):
             return self._read_special(operands)
@@ -377,21 +396,24 @@ def launch(
     shared_bytes: int = 0,
     blocks: Iterable[Dim] | None = None,
     lenient: bool = False,
+    values: bool = True,
+    loops: bool = False,
 ) -> Machine:
     """Make a machine that is ready to run `listing` with arguments as Numba-CUDA passes them.
 
     Where the listing says where its parameters lie, they are passed as C has them.
-    arguments : arrays, whose elements change in place, and numbers
+    arguments : arrays, whose elements change in place, and numbers; without `values` they stay
     shared_bytes : dynamic, of a block
     blocks : the places in the grid of those that run; all by default
-    lenient : as in `Machine`
+    lenient, values, loops : as in `Machine`
     """
     grid, block = dim(grid), dim(block)
     chosen = list(blocks) if blocks is not None else _all(grid)
     room = -(-int(np.prod(block)) // WARP) * WARP
     places = np.repeat(np.arange(len(chosen)), room)
     local = -(-listing.local_bytes // 16) * 16 + 16
-    memory = Memory(places, SHARED_START + listing.shared_bytes + shared_bytes, local)
+    shared = SHARED_START + listing.shared_bytes + shared_bytes
+    memory = Memory(places, shared, local, keeps=not values)
     data = memory.add(np.frombuffer(bytearray(listing.data or bytes(16)), np.uint8))
     head = _head(listing, block, grid, local, shared_bytes)
     if listing.parameters is None:
@@ -402,7 +424,7 @@ def launch(
     for offset, place in listing.pointers:
         struct.pack_into("<Q", banks[4], offset, data + place)
     constants = {0: bytes(head + passed), **{b: bytes(t) for b, t in banks.items()}}
-    return Machine(listing, grid, block, chosen, constants, memory, places, lenient)
+    return Machine(listing, grid, block, chosen, constants, memory, places, lenient, values, loops)
 
 
 def _head(listing: Listing, block: Dim, grid: Dim, local: int, shared_bytes: int) -> bytearray:

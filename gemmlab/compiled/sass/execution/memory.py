@@ -23,8 +23,14 @@ SHARED_START = 0x400  # of a block on Hopper: what lies below belongs to the sys
 class Memory:
     """A memory holds bytes by space, and turns addresses into elements of them."""
 
-    def __init__(self, blocks: np.ndarray, shared_bytes: int, local_bytes: int) -> None:
-        """`blocks` is, for each lane, the number of its block among those that run."""
+    def __init__(
+        self, blocks: np.ndarray, shared_bytes: int, local_bytes: int, keeps: bool = False
+    ) -> None:
+        """`blocks` is, for each lane, the number of its block among those that run.
+
+        keeps : arrays stay as they are; what is written to them is kept beside them
+        """
+        self.keeps, self.beside = keeps, {}
         self.segments: list[np.ndarray] = []
         self.touched: set[int] = set()  # numbers of segments that were accessed
         self.blocks = blocks
@@ -61,14 +67,28 @@ class Memory:
         """The bytes of all arrays that were accessed, whole."""
         return sum(self.segments[number - 1].size for number in self.touched)
 
-    def place(self, space: str, address: np.ndarray, lanes: Any, width: int) -> tuple:
+    def check(self, space: str, address: np.ndarray, width: int) -> None:
+        """Raise what `place` raises for these addresses."""
+        if not address.size:
+            return
+        least, most = int(address.min()), int(address.max())
+        if space == "global" and least >> SEGMENT != LOCAL:
+            self._segment(least, most, width)
+        elif (most & ((1 << SEGMENT) - 1)) + width > self.sizes[
+            "local" if space == "global" else space
+        ]:
+            raise IndexError(f"address {most:#x} is beyond {space} memory")
+
+    def place(
+        self, space: str, address: np.ndarray, lanes: Any, width: int, writes: bool = False
+    ) -> tuple:
         """Return the elements, of `width` bytes, at addresses of `lanes`: (array, indices)."""
         if space == "global":
             window = WINDOWS.get(int(address[0] >> np.uint64(SEGMENT))) if address.size else None
             if window:
                 space, address = window, address & np.uint64((1 << SEGMENT) - 1)
             else:
-                return self._global(address, width)
+                return self._global(address, width, writes)
         size = self.sizes[space]
         if address.size and int(address.max()) + width > size:
             raise IndexError(
@@ -77,20 +97,43 @@ class Memory:
         at = self.starts[space][lanes] + address.astype(np.int64)
         return self.spaces[space].view(f"u{width}"), at // width
 
-    def _global(self, address: np.ndarray, width: int) -> tuple:
-        number = (address >> np.uint64(SEGMENT)).astype(np.int64)
-        first = int(number[0])
-        if (number != first).any():
-            raise LookupError("one access to several arrays")
-        if not 0 < first <= len(self.segments):
-            raise IndexError(f"address {int(address[0]):#x} is in no array")
-        segment = self.segments[first - 1]
-        self.touched.add(first)
+    def _global(self, address: np.ndarray, width: int, writes: bool) -> tuple:
+        number = self._segment(int(address.min()), int(address.max()), width)
+        segment = self.segments[number - 1]
         at = (address & np.uint64((1 << SEGMENT) - 1)).astype(np.int64)
-        if int(at.max()) + width > segment.size:
-            raise IndexError(f"byte {int(at.max())} is beyond an array of {segment.size} B")
+        if self.keeps and (writes or number in self.beside):
+            segment = self._beside(number, at)
         whole = segment.size // width * width
         return segment[:whole].view(f"u{width}"), at // width
+
+    def _segment(self, least: int, most: int, width: int) -> int:
+        """Return the number of the array that has these addresses, and note that it was touched."""
+        number = least >> SEGMENT
+        if number != most >> SEGMENT:
+            raise LookupError("one access to several arrays")
+        if not 0 < number <= len(self.segments):
+            raise IndexError(f"address {least:#x} is in no array")
+        self.touched.add(number)
+        last, size = most & ((1 << SEGMENT) - 1), self.segments[number - 1].size
+        if last + width > size:
+            raise IndexError(f"byte {last} is beyond an array of {size} B")
+        return number
+
+    def _beside(self, number: int, at: np.ndarray) -> np.ndarray:
+        """Return what stands for an array that was written to: pages of it, copied when needed."""
+        segment = self.segments[number - 1]
+        if number not in self.beside:
+            pages = -(-segment.size // PAGE)
+            self.beside[number] = np.empty(segment.size, np.uint8), np.zeros(pages, bool)
+        copy, there = self.beside[number]
+        for page in np.unique(at // PAGE):
+            if not there[page]:
+                copy[page * PAGE : (page + 1) * PAGE] = segment[page * PAGE : (page + 1) * PAGE]
+                there[page] = True
+        return copy
+
+
+PAGE = 1 << 16  # bytes of an array that are copied at once
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
@@ -201,7 +244,7 @@ def _partial(pieces: np.ndarray, width: int) -> np.ndarray:
     return count
 
 
-class _Access:
+class Access:
     """Loads, stores and atomics have these parts in common."""
 
     def __init__(self, o: Operands, memory: Memory, watch: Watch, op: str) -> None:
@@ -277,7 +320,7 @@ def _part(o: Operands, register: Register, address: Address, first: bool) -> Cal
 
 def load(o: Operands, memory: Memory, watch: Watch) -> Step:
     """D = what lies at the address."""
-    access = _Access(o, memory, watch, "load")
+    access = Access(o, memory, watch, "load")
     rows = access.registers(0, access.words)
 
     def run(mask: Mask) -> None:
@@ -297,14 +340,15 @@ def load(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 def store(o: Operands, memory: Memory, watch: Watch) -> Step:
     """Put b where the address points."""
-    access = _Access(o, memory, watch, "store")
+    access = Access(o, memory, watch, "store")
     index = access.place + 1
 
     def run(mask: Mask) -> None:
         lanes, address = access.lanes(mask)
         width = min(access.width, 4)
         for i, value in enumerate(access.values(index, lanes, access.words)):
-            array, at = memory.place(access.space, address + np.uint64(4 * i), lanes, width)
+            there = address + np.uint64(4 * i)
+            array, at = memory.place(access.space, there, lanes, width, writes=True)
             array[at] = value.astype(array.dtype)
 
     return run
@@ -315,20 +359,11 @@ def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
 
     One that goes past L1 keeps its pipe busy only with the store (`ldsm8_with_8_ldgsts`).
     """
-    access = _Access(o, memory, watch, "copy")
-    past = "BYPASS" in o.instruction.modifiers
-    source = sum_of(o, o.all[1])
-    guard = o.predicate(2) if o.is_predicate(2) else None
+    access = Access(o, memory, watch, "copy")
+    asked = copied(o, access)
 
     def run(mask: Mask) -> None:
-        lanes = o.state.lanes
-        on = np.ones(lanes, bool) if mask is None else mask
-        wanted = on if guard is None else on & guard()
-        target = np.broadcast_to(access.address(), lanes)
-        origin = np.broadcast_to(source(), lanes)
-        asked = cost("global", "load", origin, wanted, access.width)
-        watch(asked._replace(cycles=0 * asked.cycles) if past else asked)
-        watch(cost("shared", "store", target, on, access.width))
+        target, origin, on, wanted = asked(mask)
         chosen, kept = np.flatnonzero(on), np.flatnonzero(wanted)
         for i in range(access.words):
             step = np.uint64(4 * i)
@@ -338,6 +373,26 @@ def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
                 of, where = memory.place("global", origin[kept] + step, kept, 4)
                 to, at = memory.place("shared", target[kept] + step, kept, 4)
                 to[at] = of[where]
+
+    return run
+
+
+def copied(o: Operands, access: Access) -> Callable[[Mask], tuple]:
+    """Return what counts a copy and finds (targets, origins, lanes, lanes that want something)."""
+    past = "BYPASS" in o.instruction.modifiers
+    source = sum_of(o, o.all[1])
+    guard = o.predicate(2) if o.is_predicate(2) else None
+
+    def run(mask: Mask) -> tuple:
+        lanes = o.state.lanes
+        on = np.ones(lanes, bool) if mask is None else mask
+        wanted = on if guard is None else on & guard()
+        target = np.broadcast_to(access.address(), lanes)
+        origin = np.broadcast_to(source(), lanes)
+        asked = cost("global", "load", origin, wanted, access.width)
+        access.watch(asked._replace(cycles=0 * asked.cycles) if past else asked)
+        access.watch(cost("shared", "store", target, on, access.width))
+        return target, origin, on, wanted
 
     return run
 
@@ -361,9 +416,9 @@ _ATOMIC: dict[str, Callable[[Any, Any], Any]] = {
 
 def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
     """D = what lay at the address, which becomes a function of it and b; one lane after another."""
-    access = _Access(o, memory, watch, "atomic")
+    access = Access(o, memory, watch, "atomic")
     flags = o.instruction.modifiers
-    kind = np.dtype(next((_FORMATS[f] for f in flags if f in _FORMATS), np.uint32))
+    kind = atomic_kind(o)
     words, access.width = kind.itemsize // 4, kind.itemsize
     name = next(f for f in flags if f in _ATOMIC or f in ("CAS", "POPC"))
     pairs = next((f for f in flags if f in ("F16x2", "BF16x2")), None)
@@ -378,7 +433,7 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
 
     def run(mask: Mask) -> None:
         lanes, address = access.lanes(mask)
-        array, at = memory.place(access.space, address, lanes, kind.itemsize)
+        array, at = memory.place(access.space, address, lanes, kind.itemsize, writes=True)
         array = array.view(kind)
         first = _joined(access.values(source, lanes, words), kind) if name != "POPC" else None
         if compares:
@@ -399,6 +454,12 @@ def atomic(o: Operands, memory: Memory, watch: Watch) -> Step:
                 row[lanes] = bits[:, i]
 
     return run
+
+
+def atomic_kind(o: Operands) -> np.dtype:
+    """Return what an atomic instruction makes of what lies in memory."""
+    flags = o.instruction.modifiers
+    return np.dtype(next((_FORMATS[f] for f in flags if f in _FORMATS), np.uint32))
 
 
 def _joined(words: list[np.ndarray], kind: np.dtype) -> np.ndarray:
