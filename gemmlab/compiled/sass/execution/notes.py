@@ -233,8 +233,9 @@ def _compared(o: Operands, first: int) -> Reader:
     unsigned = "U32" in flags
     of = _unsigned if unsigned else _signed
     least, most = (0, SPAN - 1) if unsigned else (-SPAN // 2, SPAN // 2 - 1)
-    strict = o.instruction.name.endswith("MNMX") or (flags[0] in ("LT", "GE") and "EX" not in flags)
-    loose = flags[0] in ("LE", "GT") and "EX" not in flags
+    decides = set(flags) if "EX" not in flags else set()
+    strict = o.instruction.name.endswith("MNMX") or bool(decides & {"LT", "GE"})
+    loose = bool(decides & {"LE", "GT"})
 
     def read() -> list[Quantity]:
         x, y = of(a()), of(b())

@@ -118,10 +118,14 @@ def _successors(listing: Listing) -> list[list[int]]:
     found = []
     for at, one in enumerate(listing.instructions):
         nexts = list(after_calls) if one.name == "RET" else []
-        if one.name in ("BRA", "CALL"):
+        if one.name in ("BRA", "CALL", "BRX"):
             label = one.operands[-1].strip("`()")
-            address = listing.functions.get(label)
-            nexts.append(index[int(label, 16) if address is None else address])
+            if label in listing.functions:
+                nexts.append(index[listing.functions[label]])
+            elif label.startswith("0x"):
+                nexts.append(index[int(label, 16)])
+            else:  # a register says where: anywhere
+                nexts += range(len(listing.instructions))
         always = not one.guard and (len(one.operands) < 2 or one.name == "RET")
         leaves = one.name in ("RET", "BRA", "EXIT") and always
         if at + 1 < len(listing.instructions) and not leaves:
