@@ -42,7 +42,7 @@ def _of_one_module(texts: Sequence[str], target: str) -> dict[str, Listing]:
     for name, text in zip(names, texts, strict=True):
         code = elf.get_section_by_name(f".text.{name}").data()
         instructions = tuple(
-            compiling._instruction(BYTES * i, item, code, name)
+            compiling.read_instruction(BYTES * i, item, code, name)
             for i, item in enumerate(read[name]["sass-instructions"])
         )
         found[text] = Listing(TARGET, instructions, **taken[name]._asdict())
