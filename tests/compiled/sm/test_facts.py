@@ -58,7 +58,7 @@ def test_an_opcode_has_one_place():
         ("IMAD.MOV.U32", Kind.INTEGER, Pipe.FMA_HEAVY, Unit.NONE),
         ("LOP3.LUT", Kind.INTEGER, Pipe.ALU, Unit.NONE),
         ("UIADD3.X", Kind.UNIFORM, Pipe.UNIFORM, Unit.NONE),
-        ("ULDC.64", Kind.OTHER, Pipe.OF_ALL, Unit.NONE),
+        ("ULDC.64", Kind.OTHER, Pipe.NONE, Unit.NONE),
         ("HMMA.16816.F32", Kind.TENSOR, Pipe.TENSOR, Unit.NONE),
         ("LDSM.16.M88.4", Kind.SHARED, Pipe.NONE, Unit.SHARED),
         ("LDG.E.128", Kind.GLOBAL, Pipe.NONE, Unit.GLOBAL),
@@ -108,7 +108,7 @@ def test_microbenchmarks_that_sources_name_are_there():
     known = {one.name for one in LOOPS}
     named = [name for text in facts("h200").sources.values() for name in re.findall(NAME, text)]
     assert len(named) > 40
-    assert set(named) <= known
+    assert set(named) - set(UNITS) <= known  # a source may name another fact
 
 
 MEASURED = "h200", "h100_sxm"

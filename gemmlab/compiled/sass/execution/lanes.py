@@ -346,8 +346,7 @@ class Directions:
         self.meanings: dict[str, Direct] = {
             "BRA": self._branch, "EXIT": self._exit, "BSSY": self._expect, "BSYNC": self._meet,
             "BREAK": self._leave, "WARPSYNC": self._sync_warp, "BAR": self._sync_block,
-            "CALL": self._call, "RET": self._return, "YIELD": self._yield, "BMOV": self._save,
-            "BRX": self._jump,
+            "CALL": self._call, "RET": self._return, "YIELD": self._yield, "BRX": self._jump,
         }  # fmt: skip
 
     def of(self, instruction: Instruction) -> Direct | None:
@@ -368,9 +367,7 @@ class Directions:
         return self.index[int(label, 16) if address is None else address]
 
     def _branch(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
-        if (
-            "DIV" in instruction.modifiers
-        ):  # taken where a warp's lanes are apart: here they are not
+        if "DIV" in instruction.modifiers:  # where a warp's lanes are apart: here they are not
             taking = np.zeros_like(taking)
         self.on(group, self._target(instruction), taking)
         self._past(group, group.lanes & ~taking)
@@ -403,22 +400,6 @@ class Directions:
         """BSSY: these lanes of the warp will meet."""
         meeting = self.convergence[instruction.operands[0]]
         meeting.expected = np.where(warps_with(taking), taking, meeting.expected)
-        self._past(group, group.lanes)
-
-    def _save(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
-        """BMOV: a register gets which lanes of the warp will meet, a bit each, or says it."""
-        to, source = instruction.operands
-        operands, warps = Operands(instruction, self.state), warps_with(taking)
-        lane = np.arange(len(taking), dtype=np.uint32) % WARP
-        if to in self.convergence:
-            bits = np.broadcast_to(operands.word(1)(), taking.shape)
-            named = np.repeat(np.where(taking, bits, 0).reshape(-1, WARP).max(1), WARP)
-            meeting = self.convergence[to]
-            meeting.expected = np.where(warps, (named >> lane & 1).astype(bool), meeting.expected)
-        else:
-            expected = self.convergence[source].expected
-            bits = np.where(expected, np.uint32(1) << lane, 0).reshape(-1, WARP).sum(1)
-            operands.to(0)(np.repeat(bits.astype(np.uint32), WARP), taking)
         self._past(group, group.lanes)
 
     def _leave(self, instruction: Instruction, group: Group, taking: np.ndarray) -> None:
