@@ -201,10 +201,12 @@ def scattered(
                 of_op = loads if cost.op == "load" else others
                 of_op[array_of(cost.pieces)] += int(cost.sectors[anywhere].sum())
                 instructions.add(at)
-    size, near = device.l2_bytes or 0, device.l2_partitions
+    near = (device.l2_bytes or 0) / device.l2_partitions
     return Scattered(
-        {a: lacking(sizes[a], times * n, size / near, device, cold) for a, n in loads.items()},
-        {a: lacking(sizes[a], times * n, size, device, cold) for a, n in others.items()},
+        *(
+            {a: lacking(sizes[a], times * n, near, device, cold) for a, n in asked.items()}
+            for asked in (loads, others)
+        ),
         frozenset(instructions),
     )
 
@@ -216,8 +218,7 @@ def lacking(size: int, accesses: float, kept: float, device: Device, cold: bool)
     what was asked for since it came: access after access with the probability p that the next one
     of the line comes before it goes, so that an access finds its part, one of g, with p/(g-(g-1)p).
 
-    kept : what L2 holds of the array at most [B]; reads of a GPU with two partitions leave a copy
-        in the one that is near
+    kept : what L2 holds of the array at most [B]: where it has two partitions, a line is in both
     """
     places = size / device.dram_access_bytes
     first = places / accesses * -math.expm1(-accesses / places) if cold else 0.0
@@ -243,12 +244,16 @@ def streams(
         for i in listing.instructions
     ]
     alone = never_filled(visits)
+    before: list[int] = []  # what had been asked of L2 before each visit
     returns = [i.name not in ("RED", "REDG") for i in listing.instructions]
     for visit in visits:
         cache.round += 1
         if isinstance(visit, Again):
             pass_by(cache, visit, cached)
+            plain = sum(not isinstance(one, Again) for one in visit.period)
+            recent.asked += visit.times * (recent.asked - before[-plain])
             continue
+        before.append(recent.asked)
         length = visit.stop - visit.start
         rows = np.zeros((7, len(visit.warps), length), np.int32)
         rows[0] = np.arange(visit.start, visit.stop)

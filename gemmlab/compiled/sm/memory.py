@@ -25,7 +25,7 @@ class Lsu(NamedTuple):
     way : (schedulers,), when the way from a queue to the pipe is free
     pipe : (2,), when the pipe is free, and the scheduler that it took from last
     share : (2,), when L2, and device memory, have time for this SM's next sector
-    ahead : (1,), by how many cycles it may be ahead of its share of device memory
+    ahead : (1,), by how many cycles it may be ahead of its share
     copies : (warps,), when all copies of a warp are done
     stores : (warps,), when the TMA has read all that a warp lets it store
     fetched : (warps,), when all has come that a warp asked of L2
@@ -167,9 +167,9 @@ def latency(lsu, code, flow, facts, on, i, position, warp, t):
 def shares(lsu, facts, flow, position, t):
     """Return when L2, and device memory if asked, begin and have sent what is asked in cycle t."""
     level = flow.levels[position]
-    began = max(lsu.share[0], float(t))
-    lsu.share[0] = began + flow.sectors[position] * SECTOR / facts.l2_bytes_per_cycle
-    sent = lsu.share[0]
+    first = max(lsu.share[0], float(t))
+    lsu.share[0] = first + flow.sectors[position] * SECTOR / facts.l2_bytes_per_cycle
+    began, sent = max(float(t), first - lsu.ahead[0]), max(float(t), lsu.share[0] - lsu.ahead[0])
     if level in (DRAM, STORED):
         rate = facts.dram_bytes_per_cycle if level == DRAM else facts.dram_stored_per_cycle
         cycles = flow.moved[position] * SECTOR / rate

@@ -162,8 +162,10 @@ def use(instruction: Instruction, facts: Facts) -> Use:
             return Use(Kind.FP64, Pipe.FP64, none, f.fp64_interval, f.fp64_latency)
         case "special":
             return Use(Kind.SPECIAL, Pipe.XU, none, f.xu_interval, f.xu_latency)
-        case "conversion":
-            return Use(Kind.SPECIAL, Pipe.XU, none, f.conversion_interval, f.xu_latency)
+        case "conversion":  # of 64 bits: 16 results a cycle and SM, CUDA C++ Programming Guide
+            long = {"U64", "S64"} & set(instruction.modifiers)
+            interval = f.xu_interval if long else f.conversion_interval
+            return Use(Kind.SPECIAL, Pipe.XU, none, interval, f.xu_latency)
         case "reduction":
             return Use(Kind.SPECIAL, Pipe.XU, none, f.xu_interval, f.reduction_latency)
         case "tensor":

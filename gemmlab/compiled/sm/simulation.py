@@ -244,7 +244,7 @@ def simulate(
         account.block_ends,
         account.issued_then,
         timeline,
-        math.ceil(max(now.lsu.share[0], now.lsu.share[1] - now.lsu.ahead[0])),
+        math.ceil(now.lsu.share.max() - now.lsu.ahead[0]),
     )
 
 
