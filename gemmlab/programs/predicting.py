@@ -1,18 +1,18 @@
 """`gemmlab predict`: a program's launches, or a compiled kernel, forecast for GPUs.
 
 A program runs with the simulated GPU in Numba's place, so that values that its kernels left are
-there for those that read them. Of a launch of more than 262,144 threads the first and the last
-blocks alone are simulated, unless all are asked for: what the others store is missing then, and a
-forecast whose launch reads such an array says so. The first launch of each kernel with one grid,
-one block and arrays of the same shapes is forecast.
+there for those that read them. Of a launch of more than `WHOLE` threads the first and the last
+block alone are simulated, unless all are asked for: what the others store is missing then, and a
+forecast whose branches or addresses may depend on it says so. The first launch of each kernel with
+one grid, one block and arrays of the same shapes is forecast.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -27,8 +27,10 @@ from gemmlab.compiled.sass.execution.machine import Dim, dim
 from gemmlab.compiled.sm.facts import known
 from gemmlab.device import device as device_called
 from gemmlab.device import name_of
+from gemmlab.measure.backends import trial
 from gemmlab.programs import forecasts, running
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
+from gemmlab.simt.launch import LANES
 from gemmlab.simt.report.report import Origin
 
 if TYPE_CHECKING:
@@ -126,10 +128,19 @@ class Launches:
             name for kept, name in self.partial for a in arrays if np.may_share_memory(a, kept)
         }
         return [
-            f"branches or addresses depend on arrays, which it shares with {name}, of which a part "
-            "of the blocks was simulated; --whole simulates all"
+            f"branches or addresses depend on arrays, which it shares with {name}, of which "
+            "two blocks were simulated; --whole simulates all"
             for name in sorted(names)
         ]
+
+
+WHOLE = 2 * LANES  # threads of a launch that is simulated as a whole
+
+
+def ends(call: Call) -> bool | tuple[int, ...]:
+    """Return the first and the last block of a large launch; False for one that runs whole."""
+    blocks = math.prod(dim(call.grid))
+    return blocks * math.prod(dim(call.block)) > WHOLE and (0, blocks - 1)
 
 
 def _shape(argument: Any) -> Any:
@@ -148,11 +159,18 @@ def _launch(call: Call) -> Launch:
     def predict(device: str) -> Forecast:
         from gemmlab.compiled.forecast.kernel import predict_time
 
-        with forecasts.generators():
-            return predict_time(
-                call.kernel, grid, block, *arguments, device=device,
-                shared_bytes=call.shared_bytes, **options,
-            )  # fmt: skip
+        try:
+            with forecasts.generators():
+                return predict_time(
+                    call.kernel, grid, block, *arguments, device=device,
+                    shared_bytes=call.shared_bytes, **options,
+                )  # fmt: skip
+        except Exception:
+            if call.kernel.origin is None:
+                raise
+            raise NotImplementedError(
+                "it stands for a kernel of Numba's own, as of cuda.reduce, whose code is another"
+            ) from None
 
     return Launch(origin.name, origin.file, origin.line, grid, block, predict)
 
@@ -160,12 +178,12 @@ def _launch(call: Call) -> Launch:
 def of_program(
     target: str, arguments: Sequence[str], kernel: str | None, whole: bool = False
 ) -> tuple[list[Launch], int, int]:
-    """Run a program: its launches, its exit status, and of how many launches a part alone ran.
+    """Run a program: its launches, its exit status, and of how many launches two blocks alone ran.
 
     What it prints goes to standard error. NoLaunchError says what it launches instead.
     """
     found = Launches(kernel)
-    watched = watching(found.after, found.before, not whole)
+    watched = watching(found.after, found.before, False if whole else ends)
     told = redirect_stdout(sys.stderr)
     with running.as_program(target, arguments), running.in_place_of_numba(), watched, told:
         status = running.status(target)
@@ -206,17 +224,23 @@ def of_module(
 
 def predict(launches: Iterable[Launch], devices: Sequence[str]) -> None:
     """Forecast each launch for each device; what cannot be forecast has its reason."""
-    told = Progress(list(launches), devices)
-    for launch in told.launches:
+    for launch in launches:
         for name in devices:
-            told.show(launch, name)
             try:
                 launch.made[name] = launch.predict(name)
             except Exception as error:  # of others' kernels: anything that compilers say
-                launch.made[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                launch.made[name] = _short(error)
             else:
                 launch.notes = _that_count(launch, launch.made[name])
-    told.clear()
+
+
+LONGEST = 300  # characters of what a compiler says
+
+
+def _short(error: Exception) -> str:
+    plain = isinstance(error, (NotImplementedError, RuntimeError, ValueError))
+    text = " ".join((str(error) if plain else trial.told(error)).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _that_count(launch: Launch, made: Forecast) -> list[str]:
@@ -224,29 +248,6 @@ def _that_count(launch: Launch, made: Forecast) -> list[str]:
     from gemmlab.compiled.forecast.unsure import depends_on_data
 
     return launch.notes if launch.notes and depends_on_data(made.listing) else []
-
-
-class Progress:
-    """A line says on a terminal what is forecast, once it has taken two seconds."""
-
-    PATIENCE = 2.0
-
-    def __init__(self, launches: list[Launch], devices: Sequence[str]) -> None:
-        self.launches, self.count, self.done = launches, len(launches) * len(devices), 0
-        self.start, self.width = time.monotonic(), 0
-
-    def show(self, launch: Launch, device: str) -> None:
-        """Say what comes next."""
-        self.done += 1
-        if sys.stderr.isatty() and time.monotonic() - self.start > self.PATIENCE:
-            text = f"predicting {self.done} of {self.count}: {launch.kernel} on {device} …"
-            print(f"\r{text:<{self.width}}", end="", file=sys.stderr, flush=True)
-            self.width = len(text)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self.width:
-            print("\r" + " " * self.width, end="\r", file=sys.stderr, flush=True)
 
 
 # ------------------------------------------------------------------------- what the shell says
@@ -416,13 +417,13 @@ def verb(asked: argparse.Namespace, formats: Formats) -> int:
 
 
 def _remarks(launches: Sequence[Launch], status: int, sampled: int) -> list[str]:
-    """Say how the program ended, and of how many launches a part ran, where that may matter."""
+    """Say how the program ended, and of how many launches two blocks ran, where that may matter."""
     ended = [f"The program ended with status {status}."] if status else []
     if sampled and (status or any(launch.notes for launch in launches)):
         count = "One launch" if sampled == 1 else f"{sampled:,} launches"
         ended.append(
-            f"{count} of more than 262,144 threads ran for the first and the last blocks alone: "
-            "what the others store is missing in what the program saw. --whole runs all of them."
+            f"{count} of more than {WHOLE:,} threads ran for the first and the last block alone: "
+            "what the others store is missing in what the program saw. --whole runs all blocks."
         )
     return ended
 
@@ -430,7 +431,7 @@ def _remarks(launches: Sequence[Launch], status: int, sampled: int) -> list[str]
 def _launches(
     asked: argparse.Namespace, target: str, kernel: str | None, device: str
 ) -> tuple[list[Launch], int, int]:
-    """Return launches, the program's exit status, and of how many launches a part alone ran."""
+    """Return launches, the program's exit status, and of how many launches two blocks alone ran."""
     if is_compiled(Path(target)):
         if asked.grid is None:
             raise ValueError(f"{target} is compiled code: say --grid, --block and each --arg")

@@ -11,7 +11,7 @@ from gemmlab import cuda
 from gemmlab.cli import main
 from gemmlab.programs import predicting
 from gemmlab.programs.predicted import WIDTH, duration
-from gemmlab.simt.cuda.kernels import Call
+from gemmlab.simt.cuda.kernels import Call, watching
 
 PROGRAM = """
 import sys
@@ -148,6 +148,12 @@ def kernel(x):
     x[0] = 1
 
 
+@cuda.jit
+def first_elements(x):
+    if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0:
+        x[cuda.blockIdx.y, cuda.blockIdx.x] = 1
+
+
 def test_a_launch_that_shares_arrays_with_one_of_which_blocks_are_missing_says_so():
     found, x, other = predicting.Launches(), np.zeros(8), np.zeros(8)
     sampled = SimpleNamespace(report=SimpleNamespace(sampled=2))
@@ -156,6 +162,19 @@ def test_a_launch_that_shares_arrays_with_one_of_which_blocks_are_missing_says_s
     found.before(Call(kernel, 2, 32, (x[2:],), 0))
     found.before(Call(kernel, 3, 32, (other,), 0))
     assert [bool(one.notes) for one in found.of_kind.values()] == [False, True, False]
+    assert found.sampled == 1
+
+
+def test_of_a_large_launch_two_blocks_run_and_of_another_one_all():
+    def sample(grid):
+        return predicting.ends(Call(kernel, grid, (16, 16), (), 0))
+
+    assert sample((32, 32)) is False
+    assert sample((32, 33)) == (0, 32 * 33 - 1)
+    found, x = predicting.Launches(), np.zeros((33, 32 * 256), np.float32)
+    with watching(found.after, found.before, predicting.ends):
+        first_elements[(32, 33), (16, 16)](x)
+    assert np.count_nonzero(x) == 2
     assert found.sampled == 1
 
 

@@ -92,8 +92,10 @@ STYLE = """
 .gl details[open] > summary code::after { content: " ▾"; }
 .gl table { border-collapse: collapse; font: 12px/1.4 ui-monospace, monospace; margin: .2em 0 .7em
  3em; }
-.gl td, .gl th { padding: 0 .9em 0 0; text-align: left; white-space: pre; font-weight: 400; }
-.gl th { color: var(--faint); } .gl td.n { text-align: right; }
+.gl td, .gl th { padding: 0 .9em 0 0; text-align: left !important; white-space: pre;
+ font-weight: 400; }
+.gl th { color: var(--faint); } .gl td.n { text-align: right !important; }
+.gl .code { max-height: 24em; overflow: auto; }
 .gl .gap { color: var(--faint); padding-left: 3em; }
 @media (max-width: 600px) { .gl .line { grid-template-columns: 2.4em 4em 4.2em max-content; }
  .gl table { margin-left: .5em; } }
@@ -138,7 +140,8 @@ def _file(forecast: Told, file: str, found: Mapping[int, LineTime], most: float)
         rows.append(_row(forecast, number, linecache.getline(file, number), found.get(number),
                          most))  # fmt: skip
         before = number
-    name = f'<p class="file">{escape(file)}</p>'
+    cell = Path(file).parent.name.startswith("ipykernel_")
+    name = f'<p class="file">{"a cell of this notebook" if cell else escape(file)}</p>'
     region = f'role="region" tabindex="0" aria-label="Source of {escape(Path(file).name)}"'
     return f'{name}<div class="lines" {region}>{"".join(rows)}</div>'
 
@@ -176,11 +179,14 @@ def _instructions(forecast: Told, places: Sequence[int]) -> str:
     rows = []
     for i in places:
         one = listing.instructions[i]
+        if not result.issued[i]:  # nobody came there
+            continue
         rows.append(
             f'<tr><td>{one.address:05x}<td class="n">{int(result.issued[i]):,}'
             f'<td class="n">{slots[i]:.1%}<td>{escape(str(one.control))}<td>{escape(str(one))}</tr>'
         )
-    return f"<table>{head}{''.join(rows)}</table>"
+    region = 'class="code" role="region" tabindex="0" aria-label="Instructions"'
+    return f"<div {region}><table>{head}{''.join(rows)}</table></div>"
 
 
 def as_html(forecast: Told) -> str:

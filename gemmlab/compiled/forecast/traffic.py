@@ -42,22 +42,28 @@ class L1:
 
     def load(self, sectors: Iterable[int]) -> tuple[list[int], bool]:
         """Ask for sectors: which come from L2, and whether one asked for before is awaited."""
-        missing, awaited = [], False
+        missing, awaited, last, held = [], False, None, []
         for sector in sectors:
             line, place = sector // SECTORS, sector % SECTORS
-            held = self.lines.get(line)
-            if held is None:
-                held = self.lines[line] = [0] * SECTORS
-                if len(self.lines) > self.most:
-                    self.lines.popitem(last=False)
-            else:
-                self.lines.move_to_end(line)
+            if line != last:
+                last, held = line, self._line(line)
             if not held[place]:
                 missing.append(sector)
                 held[place] = self.round
             elif held[place] == self.round:
                 awaited = True
         return missing, awaited
+
+    def _line(self, number: int) -> list[int]:
+        """Return the rounds of a line's sectors; it is the one used last from now on."""
+        held = self.lines.get(number)
+        if held is None:
+            held = self.lines[number] = [0] * SECTORS
+            if len(self.lines) > self.most:
+                self.lines.popitem(last=False)
+        else:
+            self.lines.move_to_end(number)
+        return held
 
 
 class Recent:

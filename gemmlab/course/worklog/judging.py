@@ -108,8 +108,8 @@ class Judged:
         return f" as far as k = {self.depth:,}" if self.depth else ""
 
 
-def judge(rung: Kernel, shape: Shape) -> Judged:
-    """Judge a rung that `kernels.own` has made, on a shape."""
+def judge(rung: Kernel, shape: Shape, lines: bool = True) -> Judged:
+    """Judge a rung that `kernels.own` has made, on a shape; find its dearest `lines`, too."""
     tiling = rung.default
     found = _launchable(rung, shape, tiling) or _on_small_cases(rung, shape, tiling)
     depth = 0
@@ -121,7 +121,7 @@ def judge(rung: Kernel, shape: Shape) -> Judged:
     if lacking():
         facts += (("Time on a GPU", f"left out: {lacking()}"),)
         return Judged("passed", facts, counts=counts, depth=depth)
-    times = timed.predicted(found, partial(_times, rung, shape, tiling, _seed()))
+    times = timed.predicted(found, partial(_times, rung, shape, tiling, _seed(), lines))
     if isinstance(times, Finding):
         passed = times.diagnosis == "passed"
         return Judged("passed", times.facts, depth=depth) if passed else _told(times)
@@ -323,7 +323,7 @@ def _seed() -> int:
 
 
 def _times(
-    rung: Kernel, shape: Shape, tiling: Tiling, seed: int
+    rung: Kernel, shape: Shape, tiling: Tiling, seed: int, lines: bool
 ) -> Iterator[timed.Time | Finding | str]:
     """The predicted time on each GPU, in a process of its own."""
     kernel = built(rung.build, kernels_on_trial.PARAMETERS, (tiling,), integrity.parts())
@@ -339,7 +339,7 @@ def _times(
                 if missing.diagnosis != "passed":
                     yield missing
                     return
-            yield forecast(drawn, shape, tiling, name, seed)
+            yield forecast(drawn, shape, tiling, name, seed, lines and name == GPUS[0])
     except Exception as error:
         yield timed.refused(error)
 
@@ -395,7 +395,9 @@ def fmas(executed: Executed) -> float:
     return WARP * (found["FFMA"] + apart) / executed.count
 
 
-def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int) -> timed.Time:
+def forecast(
+    rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int, lines: bool = False
+) -> timed.Time:
     """The predicted time of a rung on a shape and a GPU; a batch is drawn by the seed."""
     from gemmlab.compiled.forecast.kernel import predict_time
     from gemmlab.compiled.forecast.rungs import predict_rung
@@ -411,8 +413,8 @@ def forecast(rung: Kernel, shape: Shape, tiling: Tiling, gpu: str, seed: int) ->
     else:
         a, b = (shapes.filled(s, rng).copy() for s in ((p.m, p.k), (shape.batch * p.k, p.n)))
         found = predict_time(function, grid, block, one, a, b, zero, c, device=gpu)
-    lines = dearest(found, function, block, (one, a, b, zero, c)) if gpu == GPUS[0] else ()
-    return timed.Time(found.seconds, sentence(found), lines)
+    told = dearest(found, function, block, (one, a, b, zero, c)) if lines else ()
+    return timed.Time(found.seconds, sentence(found), told)
 
 
 def dearest(

@@ -150,7 +150,7 @@ def judge_text(entry: Entry, shape: Shape, seed: str) -> Judged:
     """What is found of an entry's text; for a process behind walls."""
     try:
         with drawing.seeded(f"{shape.name}/{seed}"):
-            return judge(rung_of_text(entry), shape)
+            return judge(rung_of_text(entry), shape, lines=False)
     except RefusedError as refused:
         return Judged(refused.diagnosis, (("Refused", str(refused)),))
     except NotJudged as busy:

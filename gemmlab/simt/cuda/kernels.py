@@ -41,7 +41,8 @@ class Watcher(NamedTuple):
     before: Callable[[Call], None]
     after: Callable[[Launched], None]
     failed: Callable[[], None] = lambda: None
-    sample: bool = False  # whether the first and the last blocks of a large launch are enough
+    # Whether the first and last blocks of a large launch are enough; or which blocks of one are.
+    sample: bool | Callable[[Call], bool | tuple[int, ...]] = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ _watchers: list[Watcher] = []
 def watching(
     after: Callable[[Launched], None],
     before: Callable[[Call], None] = lambda call: None,
-    sample: bool = False,
+    sample: bool | Callable[[Call], bool | tuple[int, ...]] = False,
 ) -> Iterator[None]:
     """Call both with each launch in the body, in which hazards are collected, not raised."""
     with watched_by(Watcher(before, after, sample=sample)):
@@ -79,8 +80,10 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
 def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> None:
     """Simulate a launch; HazardError at its first hazard, unless somebody watches."""
     __tracebackhide__ = True  # as in `told_at_the_kernel`
+    call = Call(kernel, grid, block, args, shared_bytes)
     for watcher in _watchers:
-        watcher.before(Call(kernel, grid, block, args, shared_bytes))
+        watcher.before(call)
+    samples = (w.sample(call) if callable(w.sample) else w.sample for w in _watchers)
     start = time.perf_counter()
     try:
         report = simulate(
@@ -90,7 +93,7 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
             *args,
             shared_bytes=shared_bytes,
             on_hazard="collect" if _watchers else "raise",
-            sample=any(watcher.sample for watcher in _watchers),
+            sample=next(filter(None, samples), False),
         )
     except Exception:  # not an interrupt, after which the launch has not ended
         for watcher in _watchers:

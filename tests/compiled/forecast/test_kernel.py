@@ -18,13 +18,13 @@ H200 = device("h200")
 def test_l1_keeps_sectors_and_forgets_lines():
     cache = L1(2 * 128)
     cache.round = 1
-    assert cache.load([0, 1]) == (2, False)  # two sectors of one line
-    assert cache.load([1, 2]) == (1, True)  # one is on its way, one is asked for
+    assert cache.load([0, 1]) == ([0, 1], False)  # two sectors of one line
+    assert cache.load([1, 2]) == ([2], True)  # one is on its way, one is asked for
     cache.round = 2
-    assert cache.load([0, 1, 2]) == (0, False)
-    assert cache.load([4]) == (1, False)
-    assert cache.load([8]) == (1, False)  # the line of 0 to 3 gives way
-    assert cache.load([0]) == (1, False)
+    assert cache.load([0, 1, 2]) == ([], False)
+    assert cache.load([4]) == ([4], False)
+    assert cache.load([8]) == ([8], False)  # the line of 0 to 3 gives way
+    assert cache.load([0]) == ([0], False)
 
 
 def test_blocks_are_dealt_to_sms_in_turn():

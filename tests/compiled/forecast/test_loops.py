@@ -68,6 +68,7 @@ KINDS = {
     "inner": FIRST + INNER,
 }
 TURNS = {"sum": 400, "tiles": 200, "inner": 60}
+SIMULATED = {"sum": (14_000, 1000), "tiles": (14_000, 1000), "inner": (10_000, 150)}
 
 
 def code(text, **numbers):
@@ -90,8 +91,6 @@ def executed(text, turns=200, loops=True, array=None, blocks=264, **numbers):
 def short(monkeypatch):
     """Loops are cut short though they are not long."""
     monkeypatch.setattr(loops, "LEAST", 60)
-    monkeypatch.setattr(repeated, "OF_FEW", 10_000)
-    monkeypatch.setattr(repeated, "AT_FIRST", 150)
 
 
 def left_out(one):
@@ -101,7 +100,7 @@ def left_out(one):
 @pytest.mark.parametrize("kind", KINDS)
 def test_turns_that_are_left_out_are_those_that_would_have_been_executed(kind, short):
     text = KINDS[kind] + STORED
-    whole, cut = (executed(text, 100, loops=of) for of in (False, True))
+    whole, cut = (executed(text, TURNS[kind] // 2, loops=of) for of in (False, True))
     assert left_out(cut) > 5
     done, _ = repeated.unrolled(cut.visits, dict.fromkeys(range(99), 1 << 60))
     assert len(done) == len(whole.visits) > len(cut.visits)
@@ -117,8 +116,10 @@ def _without_lanes(whole, done):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_time_is_that_of_all_turns(kind, short):
+def test_the_time_is_that_of_all_turns(kind, short, monkeypatch):
     text = KINDS[kind] + STORED
+    for name, count in zip(("OF_FEW", "AT_FIRST"), SIMULATED[kind], strict=True):
+        monkeypatch.setattr(repeated, name, count)
     whole, cut = (executed(text, TURNS[kind], loops=of) for of in (False, True))
     assert len(cut.runs) > 1
     assert forecast(cut).seconds == pytest.approx(forecast(whole).seconds, rel=0.005)

@@ -4,6 +4,7 @@ import ctypes
 import struct
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -164,6 +165,21 @@ def test_code_that_is_none_says_what_makes_some(tmp_path):
         predict_time(ampere, 1, 32, np.zeros(1, np.uint32))
     with pytest.raises(ValueError, match="say how many threads"):
         predict_time(kept()["saxpy"].cubin, 1, None)
+
+
+@pytest.mark.ptxas
+@pytest.mark.measuring
+def test_what_other_compilers_return_is_taken_as_it_is():
+    """Triton's has a cubin, a block and shared memory; CuTe DSL's a cubin, and can be called."""
+    case, built = CASES["running_sums"], kept()["running_sums"]
+    grid, arguments = case.launch(200)
+    shared = SimpleNamespace(shared=built.shared_bytes)
+    of_triton = SimpleNamespace(asm={"cubin": built.cubin}, metadata=shared)
+    callable_one = type("Compiled", (), {"__cubin__": built.cubin, "__call__": print})()
+    found = predict_time(of_triton, grid, None, *arguments)
+    same = predict_time(callable_one, grid, 128, *arguments, shared_bytes=built.shared_bytes)
+    assert found.seconds == same.seconds
+    assert found.share == same.share
 
 
 # ------------------------------------------------------------------------------------ what is told

@@ -20,7 +20,7 @@ FIRST = {"R": 0, "UR": 256, "P": 320, "UP": 328}
 UNIFORM = (1 << 64) - 1 << FIRST["UR"]
 PREDICATES = 0x7F << FIRST["P"] | 0x7F << FIRST["UP"]
 
-GENERIC = "global", "local"  # it may go to the arrays or to a thread's own memory
+GENERIC = "global", "local", "shared"  # it may go to any of them
 LOADS = {
     "LDG": ("global",), "LDS": ("shared",), "LDL": ("local",), "LD": GENERIC, "LDSM": ("shared",),
     "LDGSTS": ("global",),
@@ -39,7 +39,7 @@ PLAIN = {
     *("VIADDMNMX", "SHF", "LOP3", "PRMT", "POPC", "FLO", "BREV", "SGXT", "BMSK", "ISETP", "PLOP3"),
     *("FSETP", "DSETP", "FSEL", "FFMA", "FADD", "FMUL", "FMNMX", "HFMA2", "DFMA", "DADD", "DMUL"),
     *("MUFU", "FCHK", "I2F", "I2FP", "F2I", "F2F", "FRND", "F2FP", "HADD2", "SHFL", "S2R", "S2UR"),
-    *("HMMA", "VOTE", "REDUX", "MATCH", "R2UR"),
+    *("HMMA", "VOTE", "REDUX", "MATCH", "R2UR", "IADD", "IMNMX", "LDCU"),
 }
 DIRECTING = {"BRA", "CALL", "RET", "EXIT", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BAR", "YIELD"}
 PAIRS = ("DFMA", "DADD", "DMUL", "DSETP")  # of registers, all of their operands
@@ -180,7 +180,7 @@ def _written(name: str, operands: list[Operand]) -> int:
     if name == "FCHK":
         return at
     at += 1
-    if name in ("IADD3", "LEA", "IMAD"):  # carries out
+    if name in ("IADD3", "IADD", "LEA", "IMAD"):  # carries out
         while at < len(operands) and isinstance(operands[at], Predicate):
             at += 1
     return at

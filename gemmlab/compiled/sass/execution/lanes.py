@@ -233,28 +233,6 @@ def ldsm(o: Operands, memory: Memory, watch: Watch) -> Step:
     return run
 
 
-def stsm(o: Operands, memory: Memory, watch: Watch) -> Step:
-    """Rows of 8×8 matrices of 16-bit elements, to which the first lanes of a warp point, = b."""
-    _, order, *number = o.instruction.modifiers
-    count = int(number[0]) if number else 1
-    instruction = getattr(matrix, f"stmatrix_x{count}" + "_trans" * (order == "MT88"))
-    place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
-    address = sum_of(o, o.all[place])
-
-    def run(mask: Mask) -> None:
-        warps, at = whole(o, mask), np.broadcast_to(address(), o.state.lanes)
-        on = np.zeros((o.state.lanes // WARP, WARP), bool)
-        on[warps, : 8 * count] = True
-        watch(cost("shared", "store", at, on.ravel(), ROW))
-        lanes = np.flatnonzero(on)
-        rows = instruction.meaning(fragment(o, place + 1, count, warps), arch="sm_90")
-        for word in range(4):
-            array, places = memory.place("shared", at[lanes] + np.uint64(4 * word), lanes, 4)
-            array[places] = rows[:, : 8 * count, word].ravel()
-
-    return run
-
-
 @dataclass(eq=False)
 class Group:
     """A group of lanes executes together, maybe of many warps, at an index into the listing."""

@@ -103,7 +103,7 @@ ACCESSES = {
     "ATOM": memory.parted(memory.atomic),
     "LDGSTS": memory.copy,
     "LDSM": lanes.ldsm,
-    "STSM": lanes.stsm,
+    "STSM": warp_products.stsm,
     "SYNCS": asynchronous.syncs,
     "UTMALDG": asynchronous.tensor_copy,
     "UTMASTG": asynchronous.tensor_store,
@@ -111,6 +111,7 @@ ACCESSES = {
 # The same where nobody asks for values: what they cost. Of mbarriers all is asked for.
 ACCOUNTED = ACCESSES | {
     **dict.fromkeys(memory.SPACES, accounts.access),
+    **dict.fromkeys(("LD", "ST", "ATOM"), memory.parted(accounts.access)),
     "LDGSTS": accounts.copy,
     "LDSM": accounts.ldsm,
 }

@@ -72,11 +72,11 @@ class Memory:
         if not address.size:
             return
         least, most = int(address.min()), int(address.max())
-        if space == "global" and least >> SEGMENT != LOCAL:
+        if space == "global":
+            space = WINDOWS.get(least >> SEGMENT, space)
+        if space == "global":
             self._segment(least, most, width)
-        elif (most & ((1 << SEGMENT) - 1)) + width > self.sizes[
-            "local" if space == "global" else space
-        ]:
+        elif (most & ((1 << SEGMENT) - 1)) + width > self.sizes[space]:
             raise IndexError(f"address {most:#x} is beyond {space} memory")
 
     def place(

@@ -1,4 +1,4 @@
-"""Products of a warp that are none of the course's: of bytes and of float64; and transpositions.
+"""What a warp does that the course's kernels do not: products of bytes and of float64, and others.
 
 Fragments lie as PTX says for `mma.sync`: g = lane / 4 and t = lane % 4. Source: PTX ISA, section
 "Warp-level matrix instructions".
@@ -8,8 +8,11 @@ import re
 
 import numpy as np
 
-from gemmlab.compiled.sass.execution.lanes import LANES, fragment, keep, whole
+from gemmlab.compiled.sass.execution.lanes import LANES, ROW, fragment, keep, whole
+from gemmlab.compiled.sass.execution.memory import Memory, Watch, cost, sum_of
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
+from gemmlab.compiled.sass.listing import Address
+from gemmlab.instructions import matrix
 from gemmlab.tiling import WARP
 
 G, T = LANES // 4, LANES % 4
@@ -92,5 +95,27 @@ def movm(o: Operands) -> Step:
         halves = words.view(np.uint16).reshape(len(warps), 8, 8)
         turned = np.ascontiguousarray(halves.transpose(0, 2, 1))
         keep(o, 0, turned.view(np.uint32).reshape(len(warps), WARP, 1), warps)
+
+    return run
+
+
+def stsm(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """Rows of 8×8 matrices of 16-bit elements, to which the first lanes of a warp point, = b."""
+    _, order, *number = o.instruction.modifiers
+    count = int(number[0]) if number else 1
+    instruction = getattr(matrix, f"stmatrix_x{count}" + "_trans" * (order == "MT88"))
+    place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
+    address = sum_of(o, o.all[place])
+
+    def run(mask: Mask) -> None:
+        warps, at = whole(o, mask), np.broadcast_to(address(), o.state.lanes)
+        on = np.zeros((o.state.lanes // WARP, WARP), bool)
+        on[warps, : 8 * count] = True
+        watch(cost("shared", "store", at, on.ravel(), ROW))
+        lanes = np.flatnonzero(on)
+        rows = instruction.meaning(fragment(o, place + 1, count, warps), arch="sm_90")
+        for word in range(4):
+            array, places = memory.place("shared", at[lanes] + np.uint64(4 * word), lanes, 4)
+            array[places] = rows[:, : 8 * count, word].ravel()
 
     return run
