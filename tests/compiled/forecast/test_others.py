@@ -17,7 +17,7 @@ from benchmarks.forecast.others.table import beside
 from benchmarks.forecast.pages import DEVICES
 from benchmarks.forecast.written import Written, latest, other_compilers, read, stored
 from benchmarks.samples.realistic import is_right
-from gemmlab import simulate
+from gemmlab import device, predict_time, simulate
 from gemmlab.compiled.sass.compiling import listing
 from gemmlab.compiled.sass.execution.machine import BANKS, dim, launch
 from gemmlab.measure.backends import gpu
@@ -73,6 +73,18 @@ def test_code_for_another_gpu_is_right(architecture):
     All of these kernels were right on each of them on 2026-11-26.
     """
     assert compiled_is_right(CASES["histogram"], architecture)
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("name", ["t4", "rtx5090"])
+def test_a_forecast_for_a_gpu_of_the_literature_says_so(name):
+    """A forecast leaves out what no address needs: both words of one are needed, on sm_75, too."""
+    case = CASES["stencil"]
+    grid, block, arguments = case.launch(case.small)
+    found = predict_time(case.kernel, grid, block, *arguments, device=name)
+    assert found.seconds > device(name).launch_latency
+    assert not found.measured
+    assert "from the literature" in str(found)
 
 
 @pytest.mark.ptxas

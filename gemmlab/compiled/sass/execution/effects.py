@@ -156,7 +156,9 @@ def _access(i: Instruction, name: str, operands: list[Operand], control: int) ->
     places = [at for at, o in enumerate(operands) if isinstance(o, Address)]
     writes = reads = 0
     for at, operand in enumerate(operands):
-        if at in places or (at > places[0] and isinstance(operand, Predicate)):
+        if at in places and "E" in i.modifiers:  # of 64 bits, which sm_75 says of none
+            control |= registers(replace(operand, wide=True))
+        elif at in places or (at > places[0] and isinstance(operand, Predicate)):
             control |= registers(operand)
         elif at < places[0]:
             writes |= registers(operand, count)

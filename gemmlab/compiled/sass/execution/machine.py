@@ -91,7 +91,8 @@ MEANINGS = {
 }  # fmt: skip
 UNIFORM = (
     "MOV", "LDC", "IMAD", "IADD3", "LEA", "SHF", "LOP3", "PRMT", "POPC", "FLO", "BREV", "SGXT",
-    "BMSK", "ISETP", "PLOP3", "SEL", "VIMNMX", "FSETP", "FADD", "FMUL", "FFMA", "FMNMX", "FSEL",
+    "BMSK", "ISETP", "PLOP3", "SEL", "VIMNMX", "IMNMX", "FSETP", "FADD", "FMUL", "FFMA", "FMNMX",
+    "FSEL", "I2F", "F2I", "IABS",
 )  # fmt: skip
 MEANINGS |= {f"U{name}": MEANINGS[name] for name in UNIFORM}
 ACCESSES = {
