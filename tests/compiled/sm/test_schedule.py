@@ -15,6 +15,12 @@ H200 = facts("h200")
 FIVE = listing("\n".join(["------ W- R- - S01  FFMA R0, R1, R2, R3"] * 5))
 
 
+NONE = (0,) * 5
+ALONE = replace(  # an SM whose blocks come at once, and whose memory nobody else asks
+    H200, block_latency=0, block_interval=0, dram_read_crowd=NONE, dram_copy_crowd=NONE
+)
+
+
 def cycles(code, streams, *effects, **options):
     """Of one block with these streams, and only these effects."""
     return simulate(code, [streams], effects=Effects.only(*effects), **options).cycles
@@ -59,13 +65,22 @@ def test_each_slot_is_used_or_empty_for_a_reason():
 
 def test_blocks_start_as_others_end():
     one = straight(FIVE)
-    ends = simulate(FIVE, [[one]] * 3, resident=1, effects=Effects.only()).block_ends
+    ends = simulate(FIVE, [[one]] * 3, resident=1, on=ALONE, effects=Effects.only()).block_ends
     assert list(ends) == [5, 10, 15]
     short = stream([0])
     ends = simulate(
-        FIVE, [[short], [one], [one], [one]], resident=2, effects=Effects.only()
+        FIVE, [[short], [one], [one], [one]], resident=2, on=ALONE, effects=Effects.only()
     ).block_ends
     assert list(ends) == [1, 5, 6, 10]
+
+
+def test_the_next_block_comes_some_time_after_one_has_ended():
+    """The first ones of an SM come one after the other, too."""
+    one = straight(FIVE)
+    ends = simulate(FIVE, [[one]] * 3, resident=1, effects=Effects.only()).block_ends
+    assert list(np.diff(ends)) == [H200.block_latency + 5] * 2
+    ends = simulate(FIVE, [[one]] * 4, effects=Effects.only()).block_ends
+    assert list(np.diff(ends)) == [H200.block_interval] * 3
 
 
 # ----------------------------------------------------------------------------------------- stalls
@@ -125,7 +140,7 @@ def test_a_scheduler_stays_with_its_warp():
 def test_the_oldest_block_goes_first_and_in_it_the_last_warp():
     """Warps 0 and 4 of two blocks are of one scheduler, and never pause."""
     one = [straight(FIVE)] * 5
-    window = simulate(FIVE, [one] * 2, effects=Effects.only(), window=(0, 20)).timeline
+    window = simulate(FIVE, [one] * 2, on=ALONE, effects=Effects.only(), window=(0, 20)).timeline
     first = [int(np.flatnonzero(window.issued[warp] == 0)[0]) for warp in (4, 0, 8)]
     assert first == [0, 5, 10]  # warps 5 to 9 are the second block's: 8 is of this scheduler
 
@@ -370,7 +385,7 @@ def test_device_memory_serves_an_sm_at_its_share():
     code = listing(loads + "\n0----- W- R- - S01  MOV R0, R4")
     one = stream(range(n + 1), [4] * n + [0], [16] * n + [0], Level.DRAM)
     share = (n - 1) * 512 / H200.dram_bytes_per_cycle + H200.dram_latency
-    assert cycles(code, [one], "scoreboards", "l2") == pytest.approx(share, abs=20)
+    assert cycles(code, [one], "scoreboards", "l2", on=ALONE) == pytest.approx(share, abs=20)
     assert cycles(code, [one], "scoreboards") < n + H200.dram_latency + 20
 
 
@@ -386,7 +401,44 @@ def test_device_memory_serves_loads_and_stores_in_turn():
     one.levels[:-1] = [Level.DRAM, Level.STORED] * n
     each = 512 / H200.dram_bytes_per_cycle, 512 / H200.dram_stored_per_cycle
     share = (n - 1) * sum(each) + H200.dram_latency
-    assert cycles(code, [one], "scoreboards", "l2") == pytest.approx(share, abs=40)
+    assert cycles(code, [one], "scoreboards", "l2", on=ALONE) == pytest.approx(share, abs=40)
+
+
+def test_device_memory_takes_longer_the_more_all_sms_ask_of_it():
+    """A warp asks for so many sectors and waits, again and again; what it waits more is the crowd.
+
+    Stores of others lengthen it: half of what moves is enough for all of that.
+    """
+    code = listing(
+        """
+        ------ W0 R- - S01  LDG.E R4, desc[UR4][R2.64]
+        0----- W- R- - S01  MOV R0, R4
+        ------ W- R- - S01  STG.E desc[UR4][R2.64], R4
+        """
+    )
+    n = 40
+
+    def wait(sectors, stored=0):
+        turn = [0, 1] + [2] * bool(stored)
+        one = stream(
+            turn * n, ([1, 0, 1])[: len(turn)] * n, ([sectors, 0, stored])[: len(turn)] * n
+        )
+        one.levels[:] = np.tile(([Level.DRAM, Level.L1, Level.STORED])[: len(turn)], n)
+        return cycles(code, [one], "scoreboards", "l2") / n - H200.dram_latency
+
+    little, much = wait(1), wait(150)
+    assert H200.dram_read_crowd[0] <= little < H200.dram_read_crowd[1] + 10
+    assert little + 30 < much < H200.dram_read_crowd[3] + 20
+    assert wait(75, 75) > much + 100
+
+
+def test_waits_differ_once_blocks_follow_others_and_are_the_same_each_time():
+    one = stream([0, 1] * 20, [1, 0] * 20, [4, 0] * 20, Level.DRAM)
+    blocks = [[one]] * 6
+    ends = [simulate(GLOBAL, blocks, resident=2).block_ends for _ in range(2)]
+    assert list(ends[0]) == list(ends[1])
+    lives = np.diff(sorted(ends[0])[::2])
+    assert len(set(lives.tolist())) > 1
 
 
 def test_what_is_on_its_way_comes_with_what_was_asked_for():

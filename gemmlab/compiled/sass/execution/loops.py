@@ -14,26 +14,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from gemmlab.compiled.sass.execution import notes, visits
 from gemmlab.compiled.sass.execution.effects import FIRST, PREDICATES, Effect, bit_of
+from gemmlab.compiled.sass.execution.lanes import Directions
 from gemmlab.compiled.sass.execution.relevance import Relevance
 from gemmlab.compiled.sass.execution.stale import MisjudgedError, Stale
+from gemmlab.compiled.sass.execution.state import State
 from gemmlab.compiled.sass.execution.visits import Again, Visit
+from gemmlab.compiled.sass.listing import Listing
 from gemmlab.model.transactions import LINE, SECTOR
 from gemmlab.tiling import WARP
-
-if TYPE_CHECKING:
-    from gemmlab.compiled.sass.execution.machine import Machine
 
 LONGEST = 8  # turns after which a loop does the same again
 ALIKE = 3  # such periods, one after the other, before more are left out
 LEAST = 2000  # instructions of a warp: fewer are executed
 PATIENT = 64  # turns after which it is rarely looked whether they repeat
 SECTORS = LINE // SECTOR
+
+
+class Executing(Protocol):
+    """What is seen and changed of a `machine.Machine`."""
+
+    listing: Listing
+    state: State
+    directions: Directions
+    visits: list[Visit]
 
 
 @dataclass(eq=False)
@@ -97,7 +106,7 @@ class Row(NamedTuple):
 class Loops:
     """The loops of a machine: of those that repeat some turns are left out."""
 
-    def __init__(self, machine: Machine, relevance: Relevance) -> None:
+    def __init__(self, machine: Executing, relevance: Relevance) -> None:
         self.machine, self.relevance = machine, relevance
         self.heads: dict[int, Head] = {}
         self.candidates: dict[int, Candidate] = {}
