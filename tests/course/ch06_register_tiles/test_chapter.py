@@ -163,9 +163,10 @@ def test_what_tiled_waits_for():
     middle = run.timeline.reasons[:, run.cycles // 2 :][:, : int(in_steps(kernels.tiled).cycles)]
     waits = Counter(middle[middle >= 0].tolist())
     del waits[Reason.NOT_SELECTED]
+    del waits[Reason.BARRIER]  # who waits there waits for warps that wait for one of the two
     assert {reason for reason, _ in waits.most_common(2)} == {Reason.SCOREBOARD, Reason.LSU}
     without = in_steps(kernels.tiled, "lsu").cycles / in_steps(kernels.tiled).cycles
-    assert 0.83 < without < 0.92  # "about an eighth shorter"
+    assert 0.79 < without < 0.84  # "almost a fifth shorter"
     used = in_steps(kernels.tiled).used
     assert 0.2 < used["integer"] < 0.32  # "a quarter of all slots"
     loads = [i for i in rung_listing(kernels.tiled, BIG).instructions if i.name == "LDS"]

