@@ -76,11 +76,16 @@ def test_a_table_of_made_times_has_the_mean_of_each_compiler():
     """Each kernel takes twice as long as predicted; one whose code is another is refused."""
     first = stored("h100_sxm", "compiled_predicted")
     made = [row | {"right": True, "ns": [2e9 * row["seconds"]]} for row in first.rows]
-    text = pages.of_compilers(first, Written({}, made))
+    whose = CASES, lambda case: case.compiler
+    text = pages.from_cubins(first, Written({}, made), *whose)
     assert text.count("| −50.0% |") == len(CASES)
-    assert "50.0% off on average; 10 kernels of nvcc: 50.0%; 10 kernels of Triton: 50.0%" in text
+    assert (
+        "50.0% off on average, 50.0% in the median; 10 kernels of nvcc: 50.0%; 10 kernels of T"
+        in text
+    )
     with pytest.raises(ValueError, match="saxpy: other code was timed"):
-        pages.of_compilers(first, Written({}, [made[0] | {"cubin_sha256": "0"}, *made[1:]]))
+        wrong = [made[0] | {"cubin_sha256": "0"}, *made[1:]]
+        pages.from_cubins(first, Written({}, wrong), *whose)
 
 
 @pytest.fixture
