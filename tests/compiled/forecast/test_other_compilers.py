@@ -83,8 +83,8 @@ def test_a_table_of_made_times_has_the_mean_of_each_compiler():
         "50.0% off on average, 50.0% in the median; 10 kernels of nvcc: 50.0%; 10 kernels of T"
         in text
     )
+    wrong = [made[0] | {"cubin_sha256": "0"}, *made[1:]]
     with pytest.raises(ValueError, match="saxpy: other code was timed"):
-        wrong = [made[0] | {"cubin_sha256": "0"}, *made[1:]]
         pages.from_cubins(first, Written({}, wrong), *whose)
 
 

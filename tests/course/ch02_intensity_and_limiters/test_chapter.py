@@ -22,7 +22,7 @@ GPU = device("h200")
 CUBE, WIDE = (2048, 2048, 2048), (8192, 128, 8192)
 SMALL, VECTOR = (256, 256, 256), (4096, 1, 4096)
 PEAK = GPU.peak_of("float32")
-ONE_LAUNCH, WHOLE_BATCH = 2.4, 2.7  # times as fast, by compiled code
+ONE_LAUNCH, WHOLE_BATCH = 2.3, 2.7  # times as fast, by compiled code
 
 
 @cache
@@ -156,7 +156,7 @@ def test_what_compiled_code_says_of_one_launch():
     together = predict_time(build_epilogue(), *launch, x, bias, r, y).seconds
     near(sum(apart) / together, ONE_LAUNCH, 0.05)
     assert x.size == 4096**2
-    near(together, 70e-6, 0.02)
+    near(together, 78e-6, 0.02)
     near(12 * x.size / GPU.dram_copy_bandwidth, 48e-6, 0.01)
 
 
