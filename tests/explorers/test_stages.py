@@ -166,7 +166,7 @@ def test_the_formula_with_the_codes_products_comes_close_to_the_code():
     assert module.stages_needed(at_best.copy, at_best.multiply) == 4
     assert module.stages_needed(at_best.copy, made[1].multiply) == 2
     assert 2.5 < made[1].multiply / at_best.multiply < 3  # "nearly three times"
-    assert 0.5 < made[2].seconds / made[1].seconds < 0.6  # "more than two fifths off"
+    assert 0.6 < made[2].seconds / made[1].seconds < 2 / 3  # "more than a third off"
     assert made[3].seconds == pytest.approx(made[2].seconds, rel=0.05)
 
 
@@ -174,12 +174,12 @@ def test_the_formula_with_the_codes_products_comes_close_to_the_code():
 @pytest.mark.slow
 @pytest.mark.measuring
 def test_where_the_prediction_from_code_is_furthest_off():
-    """Two blocks on an SM: four stages within a tenth, one a ninth off, two a sixth."""
+    """Two blocks on an SM: four stages within a tenth, one a twelfth off, two almost a fifth."""
     ratio = {}
     for stages in (1, 2, 4):
         tiling = ringed(TWO, stages)
         seen = records.find(kernels.mma_pipelined, module.PROBLEM, tiling).seconds
         ratio[stages] = code(tiling, GPU).seconds / seen
-    assert ratio[1] == pytest.approx(1 - 1 / 9, abs=0.01)
+    assert ratio[1] == pytest.approx(1 - 1 / 12, abs=0.01)
     assert abs(ratio[4] - 1) < 0.1
-    assert 1.12 < ratio[2] < 1.22
+    assert 1.17 < ratio[2] < 1.2
