@@ -252,7 +252,7 @@ class Executed:
         )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]
 
-    @lru_cache(maxsize=2)  # noqa: B019
+    @lru_cache(maxsize=2)  # noqa: B019, its blocks and what memory moves for them both ask
     def lacks(self, cold: bool) -> Scattered:
         """Find what L2 lacks where lanes go anywhere."""
         times = math.prod(self.share.grid) / self.count

@@ -124,7 +124,7 @@ def _after(again: Again, number: int) -> Again:
 def pass_by(cache: Any, again: Again, cached: Sequence[bool]) -> None:
     """Keep in L1 what a loop leaves there, of whose turns only the last lines are still held.
 
-    cache : an `executed.L1`; cached : of each instruction, whether it looks into L1
+    cache : a `traffic.L1`; cached : of each instruction, whether it looks into L1
     """
     last, steps = (np.concatenate(rows) for rows in _sectors(again, cached))
     if not last.size:

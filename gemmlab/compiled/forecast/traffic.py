@@ -270,8 +270,9 @@ def streams(
                 rows[6][place], rows[3][place] = rows[2][place], int(stored)
             if cost.pieces is not None:
                 asked = _asked(
-                    cost, cache if cached[at] else None, recent, weigh, returns[at], lacks,
-                    alone.get(at, 0.0), beyond[cost.warps], int(stored),
+                    cost, cache if cached[at] else None, recent, weigh, returns[at],
+                    lacks if at in lacks.at else None, alone.get(at, 0.0), beyond[cost.warps],
+                    int(stored),
                 )  # fmt: skip
                 sectors, level, moved = (np.rint(of_warps).astype(np.int32) for of_warps in asked)
                 rows[2][place] += sectors
@@ -307,34 +308,33 @@ def never_filled(visits: Iterable[Visit]) -> dict[int, float]:
 
 def _asked(
     cost: Cost, cache: L1 | None, recent: Recent, weigh: Weights, returns: bool,
-    lacks: Scattered, alone: float, beyond: np.ndarray, stored: int,
+    lacks: Scattered | None, alone: float, beyond: np.ndarray, stored: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Return what each warp's access asks of L2, the level that answers, and what that moves."""
+    """Return what each warp's access asks of L2, the level that answers, and what that moves.
+
+    lacks : what L2 lacks, None for an instruction of which no warp goes anywhere
+    alone : the part of the sectors stored in part that nobody else fills
+    """
     if cost.op == "load":
         missing, waits, there = _loaded(cost, cache, recent)
         lines = lines_of(cost.pieces) * missing / np.maximum(cost.sectors, 1)
         asked, weight = np.maximum(missing, weigh.request * lines), weigh.read
-        level = np.where(there, int(Level.L2), beyond)
-        lacking = lacks.loads
+        level, moved = np.where(there, int(Level.L2), beyond), missing
     elif cost.op == "store":
-        waits, weight, lacking = cost.sectors > 0, weigh.stored, lacks.others
-        missing, level = cost.sectors, np.full(len(beyond), stored)
+        waits, missing, level = cost.sectors > 0, cost.sectors, np.full(len(beyond), stored)
         in_part = weigh.partial * lines_of(cost.pieces) * (cost.partial > 0)
         asked = weigh.written * cost.sectors + in_part
-        weight = weight + weigh.read * (cost.partial > 0)
+        moved = weigh.written * (cost.sectors + weigh.filled * alone * cost.partial)
+        weight = weigh.stored + weigh.read * (cost.partial > 0)
     else:
-        waits, weight, lacking = cost.sectors > 0, weigh.read + weigh.stored, lacks.others
+        waits, weight = cost.sectors > 0, weigh.read + weigh.stored
         missing, level = cost.sectors, np.full(len(beyond), int(Level.L2))  # L2 adds by itself
         additions = np.count_nonzero(cost.pieces >= 0, axis=1)
         each = weigh.returned if returns else weigh.line
         asked = np.maximum(cost.sectors, weigh.addition * additions)
-        asked = np.maximum(asked, each * lines_of(cost.pieces))
-    moved = missing if cost.op == "load" else asked
-    if cost.op == "store":
-        moved = weigh.written * (cost.sectors + weigh.filled * alone * cost.partial)
-    anywhere = is_scattered(cost.pieces)
-    if anywhere.any():
-        part = lacking[array_of(cost.pieces)]
+        asked = moved = np.maximum(asked, each * lines_of(cost.pieces))
+    if lacks is not None and (anywhere := is_scattered(cost.pieces)).any():
+        part = (lacks.loads if cost.op == "load" else lacks.others)[array_of(cost.pieces)]
         moved = np.where(anywhere, part * weight * missing, moved)
         of_l2 = np.where(part * missing >= 0.5, int(Level.DRAM), int(Level.L2))
         level = np.where(anywhere, of_l2, level)

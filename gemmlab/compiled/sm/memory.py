@@ -205,19 +205,14 @@ def crowded(lsu, facts):
     another: a line may be far, and those before it many.
     """
     use = lsu.busy[1] + lsu.busy[2]
-    written = np.sqrt(min(1.0, 2 * lsu.busy[2] / use))
-    last = len(USES) - 1
-    at = last
-    for i in range(last):
-        if use < USES[i + 1]:
-            at = i
-            break
-    if at == last:
-        reads, both = facts.dram_read_crowd[last], facts.dram_copy_crowd[last]
-    else:
-        part = (use - USES[at]) / (USES[at + 1] - USES[at])
-        reads = facts.dram_read_crowd[at] * (1 - part) + facts.dram_read_crowd[at + 1] * part
-        both = facts.dram_copy_crowd[at] * (1 - part) + facts.dram_copy_crowd[at + 1] * part
+    written = np.sqrt(min(1.0, 2 * lsu.busy[2] / use)) if use > 0 else 0.0
+    use = min(use, USES[-1])
+    at = 0
+    while use > USES[at + 1]:
+        at += 1
+    part = (use - USES[at]) / (USES[at + 1] - USES[at])
+    reads = facts.dram_read_crowd[at] * (1 - part) + facts.dram_read_crowd[at + 1] * part
+    both = facts.dram_copy_crowd[at] * (1 - part) + facts.dram_copy_crowd[at + 1] * part
     mean = reads + (both - reads) * written
     if lsu.ahead[0] == 0:
         return int(mean)

@@ -20,13 +20,31 @@ from gemmlab.compiled.forecast.traffic import (
 from gemmlab.compiled.sass.execution.machine import Visit
 from gemmlab.compiled.sass.execution.memory import SEGMENT, Cost
 from gemmlab.compiled.sm.streams import Level
+from gemmlab.measure import store
 from tests.support.listings import listing
 
 H100 = device("h100_sxm")
+MEASURED = {
+    row["name"]: row
+    for row in store.read(store.ROOT / H100.name / "memory.json", {"rows": dict}).tables["rows"]
+}
 ARRAY = 1 << SEGMENT >> 5  # the first sector of the first array
 ANYWHERE = np.sort(np.random.default_rng(1).integers(0, 1 << 24, 32))[None] + ARRAY
 LOAD = listing("------ W0 R- - S01  LDG.E R4, desc[UR4][R2.64]")
 STORE = listing("------ W- R- - S01  STG.E desc[UR4][R2.64], R4")
+
+
+@pytest.mark.parametrize(
+    ("fact", "row"),
+    [
+        ("l2_partial_lines", "store_line_16MB"), ("l2_requests", "load_16MB"),
+        ("l2_scattered_additions", "add_16MB"), ("l2_scattered_atomics", "return_16MB"),
+        ("dram_scattered_reads", "load_8GB"), ("dram_scattered_writes", "store_sector_8GB"),
+    ],
+)  # fmt: skip
+def test_a_rate_is_that_of_the_row_that_its_source_names(fact, row):
+    assert getattr(H100, fact) == pytest.approx(MEASURED[row]["rate"], rel=0.01)
+    assert f"`{row}`" in H100.sources[fact].text
 
 
 def access(op, pieces, partial=None):
@@ -50,9 +68,9 @@ def test_lanes_follow_a_pattern_or_go_anywhere():
 
 
 def test_of_what_lies_anywhere_l2_holds_what_comes_again_before_it_goes():
-    """Rates of loads follow that were measured: benchmarks/memory, load_32MB to load_8GB."""
-    rates = {"32MB": 8.60e10, "64MB": 4.43e10, "128MB": 3.66e10, "512MB": 3.25e10, "8GB": 3.14e10}
-    for name, measured in rates.items():
+    """Rates of loads follow that were measured."""
+    for name in ("32MB", "64MB", "128MB", "512MB", "8GB"):
+        measured = MEASURED[f"load_{name}"]["rate"]
         size = int(name[:-2]) << (30 if "G" in name else 20)
         part = lacking(size, 1 << 30, H100.l2_bytes / 2, H100, cold=False)
         assert H100.dram_scattered_reads / part == pytest.approx(measured, rel=0.09), name
