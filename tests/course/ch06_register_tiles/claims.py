@@ -85,7 +85,7 @@ def claims(c: Claims) -> None:
     c.given("the explorer", "64 cycles")
     c.at("price")
     c.holds("warp with {} sums", 8 * 8)
-    c.tested("test_what_tiled_waits_for", "an eighth shorter", "take a quarter of all slots")
+    c.tested("test_what_tiled_waits_for", "a fifth shorter", "take a quarter of all slots")
     c.tested("test_register_ports", "three registers")
     c.holds("least, {} for 8×8", 8 * 8 + 8 + 8)
     c.holds("have {}.", GPU.registers_per_thread)

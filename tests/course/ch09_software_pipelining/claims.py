@@ -92,8 +92,8 @@ def claims(c: Claims) -> None:
     c.given("some seconds", "half a minute")
     c.given("the explorer's stages", "two stages", "and with three", "two and four")
     c.at("explorer-answers")
-    c.tested("test_where_the_prediction_from_code_is_furthest_off", "a tenth, with", "a ninth too",
-             "a sixth too", "two blocks", "four stages")  # fmt: skip
+    c.tested("test_where_the_prediction_from_code_is_furthest_off", "a tenth, with",
+             "a twelfth too", "a fifth too", "two blocks", "four stages")  # fmt: skip
     c.tested(
         "test_the_formula_with_the_codes_products_comes_close_to_the_code", "three times as long"
     )
