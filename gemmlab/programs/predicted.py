@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmlab.compiled.forecast import source_page
 from gemmlab.compiled.forecast.source_page import LEAST, text_of, told
-from gemmlab.compiled.forecast.telling import LineTime, sentence
+from gemmlab.compiled.forecast.telling import PARTS, LineTime, sentence
 from gemmlab.here.driver import version
 from gemmlab.programs.predicting import Formats, Launch, Told, titles
 
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MOST = 6  # lines of a kernel that are told as text
-LIMITS = {
-    "sm": "the SMs themselves",
-    "dram": "device memory",
-    "l2": "the L2 cache",
-    "blocks": "the handing out of blocks",
-}
+LIMITS = PARTS | {"sm": "the SMs themselves", "blocks": "the handing out of blocks"}
 
 
 def duration(seconds: float) -> str:

@@ -1,20 +1,8 @@
 """Accesses are counted without being done, where nobody asks for values."""
 
-import numpy as np
-
-from gemmlab.compiled.sass.execution.lanes import ROW, whole
-from gemmlab.compiled.sass.execution.memory import (
-    Access,
-    Memory,
-    Watch,
-    atomic_kind,
-    copied,
-    cost,
-    sum_of,
-)
+from gemmlab.compiled.sass.execution.memory import Access, Memory, Watch, atomic_kind, copied
 from gemmlab.compiled.sass.execution.state import Mask, Operands, Step
-from gemmlab.compiled.sass.listing import Address
-from gemmlab.tiling import WARP
+from gemmlab.compiled.sass.execution.warp_products import ROW, Matrices
 
 
 def access(o: Operands, memory: Memory, watch: Watch) -> Step:
@@ -47,16 +35,9 @@ def copy(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 def ldsm(o: Operands, memory: Memory, watch: Watch) -> Step:
     """Count what LDSM costs, without loading."""
-    _, _, *number = o.instruction.modifiers
-    count = int(number[0]) if number else 1
-    place = next(i for i, operand in enumerate(o.all) if isinstance(operand, Address))
-    address = sum_of(o, o.all[place])
+    moved = Matrices(o, "load", watch)
 
     def run(mask: Mask) -> None:
-        at = np.broadcast_to(address(), o.state.lanes)
-        on = np.zeros((o.state.lanes // WARP, WARP), bool)
-        on[whole(o, mask), : 8 * count] = True
-        watch(cost("shared", "load", at, on.ravel(), ROW))
-        memory.check("shared", at[on.ravel()], ROW)
+        memory.check("shared", moved.rows(mask).at, ROW)
 
     return run

@@ -301,7 +301,7 @@ def f2i(o: Operands) -> Step:
     kind = next((INTEGERS[f] for f in flags if f in INTEGERS), np.dtype(np.int32))
     if "F16" in flags:
         halves = pair(o, 1)
-        read: Read = lambda: halves()[0]  # noqa: E731
+        read: Read = lambda: halves()[0]  # noqa: E731, a Read as the others are
     else:
         read = o.float64(1) if "F64" in flags else single(o, 1)
     whole = next((TO_WHOLE[f] for f in flags if f in TO_WHOLE), np.rint)

@@ -85,7 +85,7 @@ MEANINGS = {
     "HSETP2": halves.hsetp2, "HSET2": halves.hset2, "I2I": halves.i2i, "I2IP": halves.i2ip,
     "F2IP": halves.f2ip, "VABSDIFF": halves.vabsdiff, "VABSDIFF4": halves.vabsdiff4,
     "SHFL": lanes.shfl, "REDUX": lanes.redux, "MATCH": lanes.match,
-    "R2UR": lanes.r2ur, "VOTE": lanes.vote, "VOTEU": lanes.vote, "HMMA": lanes.hmma,
+    "R2UR": lanes.r2ur, "VOTE": lanes.vote, "VOTEU": lanes.vote, "HMMA": warp_products.hmma,
     "IMMA": warp_products.imma, "DMMA": warp_products.dmma, "MOVM": warp_products.movm,
     "ELECT": asynchronous.elect, "USETMAXREG": asynchronous.set_registers,
 }  # fmt: skip
@@ -102,7 +102,7 @@ ACCESSES = {
     **{"LD": memory.parted(memory.load), "ST": memory.parted(memory.store)},
     "ATOM": memory.parted(memory.atomic),
     "LDGSTS": memory.copy,
-    "LDSM": lanes.ldsm,
+    "LDSM": warp_products.ldsm,
     "STSM": warp_products.stsm,
     "SYNCS": asynchronous.syncs,
     "UTMALDG": asynchronous.tensor_copy,
