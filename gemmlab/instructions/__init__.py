@@ -40,9 +40,17 @@ tensor_copies
     `map`, from (row, column) on, to shared[i, j] …; its bytes arrive at barriers[b]. One thread
     does it, once it has executed fence_tensor_map(map). The host makes `map`, an argument of the
     kernel, by tensor_map(matrix, rows): on a GPU for matrices there, else for the simulator.
+    tma_load_multicast(shared, i, j, map, row, column, barriers, b, ranks) copies the box to the
+    same place in each block of the cluster whose rank has a bit in `ranks`; its bytes arrive at
+    their barriers[b]. mbarrier_arrive_remote(barriers, i, rank) arrives in the block of that rank.
+    Both reach arrays of shared_view alone.
     tma_store(map, row, column, shared, i, j) begins to copy a box back. tma_commit() makes a group
     of a thread's stores since its last one, and after tma_wait_read(n) at most n of its groups
     still read shared memory; n is a constant.
+clusters
+    cluster_sync() waits for all threads of the cluster: blocks that begin together on SMs that
+    reach each other's shared memory. The launch says how many: simulate(..., cluster=2). What a
+    block sends must find the others there: one after their mbarriers are made, one at the end.
 warpgroup
     wgmma_m64n256k16_f32_f16(acc, A, i, k, B, j, l, accumulate) adds the product of 64×16 elements
     from A[i, k] on and 256×16 elements from B[j, l] on to `acc`, a local array of 128 float32; with
@@ -71,7 +79,16 @@ bits, for arrays of fewer than 2³¹ elements.
 from functools import cache
 from typing import Any
 
-from gemmlab.instructions import convert, fragments, matrix, memory, tensor_copies, warpgroup
+from gemmlab.instructions import (
+    clusters,
+    convert,
+    fragments,
+    matrix,
+    memory,
+    tensor_copies,
+    warpgroup,
+)
+from gemmlab.instructions.clusters import *
 from gemmlab.instructions.convert import *
 from gemmlab.instructions.fragments import *
 from gemmlab.instructions.instruction import Instruction, KernelFunction
@@ -81,7 +98,7 @@ from gemmlab.instructions.tensor_copies import *
 from gemmlab.instructions.warpgroup import *
 
 # Each module lists what kernels call in its own __all__.
-MODULES = (convert, fragments, matrix, memory, tensor_copies, warpgroup)
+MODULES = (clusters, convert, fragments, matrix, memory, tensor_copies, warpgroup)
 __all__ = ["Instruction", "fragments"]
 __all__ += [name for module in MODULES for name in module.__all__]
 

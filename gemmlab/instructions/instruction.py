@@ -292,7 +292,7 @@ class Instruction(KernelFunction):
     @property
     def collective(self) -> bool:
         """Whether the lanes of a warp, or of a warpgroup, execute it together, all of them."""
-        return ".sync." in self.ptx
+        return ".sync." in self.ptx or ".aligned" in self.ptx
 
     @property
     def __name__(self) -> str:

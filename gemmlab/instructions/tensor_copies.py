@@ -39,6 +39,12 @@ mbarrier_wait = _mbarrier(
     "mbarrier.try_wait.parity.shared::cta.b64 done, [{barrier}], {parity}; @!done bra again; }}",
     Registers("parity", "uint32"),
 )
+mbarrier_arrive_remote = _mbarrier(
+    "mbarrier_arrive_remote",
+    "{{ .reg .b32 there; mapa.shared::cluster.u32 there, {barrier}, {rank}; "
+    "mbarrier.arrive.shared::cluster.b64 _, [there]; }}",
+    Registers("rank", "uint32"),
+)
 fence_mbarrier_init = Instruction(
     "fence_mbarrier_init", "fence.mbarrier_init.release.cluster", (), None, "sm_90", "fence"
 )
@@ -115,6 +121,19 @@ tma_load = Instruction(
     requires="sm_90",
     kind="tensor_copy",
 )
+tma_load_multicast = Instruction(
+    name="tma_load_multicast",
+    ptx="{{ .reg .b16 mask; cvt.u16.u32 mask, {ranks}; "
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    ".multicast::cluster [{to}], [{map}, {{{map_column}, {map_row}}}], [{barrier}], mask; }}",
+    operands=(
+        Memory("to", "shared", "write", bytes=16), Box("map"), BARRIER,
+        Registers("ranks", "uint32"),
+    ),
+    result=None,
+    requires="sm_90",
+    kind="tensor_copy",
+)  # fmt: skip
 fence_tensor_map = Instruction(
     name="fence_tensor_map",
     ptx="fence.proxy.tensormap::generic.acquire.gpu [{map}], 128",

@@ -23,13 +23,12 @@ from gemmlab.device import device as device_called
 from gemmlab.here import numbas
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.barriers import check_resident, held_at_once, may_wait, waits_for_grid
-from gemmlab.simt.machine import untaken
+from gemmlab.simt.machine import limits, untaken
 from gemmlab.simt.machine.fibers import Fibers
 from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Machine
 from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
 from gemmlab.simt.memory.l2 import L2
-from gemmlab.simt.memory.memory import check_shared
 from gemmlab.simt.numbers.garbage import LITTLE, MUCH, SOME, garbage
 from gemmlab.simt.numbers.lanes import Dim3, Launch
 from gemmlab.simt.races.hazards import HazardError
@@ -116,9 +115,6 @@ def _joined(places: list[TracebackType]) -> TracebackType | None:
 # Lanes simulated at once: enough to hide Python's overhead, few enough to stay in a CPU's cache.
 LANES = 1 << 17
 SHARED_BYTES = 1 << 28  # of all the blocks that are simulated at once
-MAX_THREADS = 1024
-MAX_Z = 64  # of a block: CUDA C++ Programming Guide, Compute Capabilities
-MAX_GRID = (2**31 - 1, 65_535, 65_535)  # the same table
 MAX_STEPS = 1 << 16
 
 
@@ -137,6 +133,7 @@ def simulate(
     trace: int | str | tuple[int | str, ...] = (),
     shares: bool = False,
     sample: bool | tuple[int, ...] = False,
+    cluster: int | tuple[int, ...] = 1,
 ) -> Report:
     """Run kernel `fn` on `args` as `fn[grid, block](*args)` would on a GPU.
 
@@ -157,6 +154,8 @@ def simulate(
     shares : count, for each thread, the bytes that it loads and stores (`Report.shares`)
     sample : of several batches simulate the first and the last one alone, or blocks by number, x
         fastest, which `Report.sampled` tells: what the other blocks store is missing
+    cluster : one to three sizes, in blocks, of clusters, whose blocks begin together and reach each
+        other's shared memory; the grid is whole clusters
 
     Blocks run in batches of at most 131072 threads, which bounds memory; all at once where the
     kernel waits for the whole grid (`cuda.cg.this_grid().sync()`), at most as many as a GPU holds.
@@ -179,7 +178,8 @@ def simulate(
     gpu = None if device is None else device_called(device)
     sizes = _dim3("grid", grid), _dim3("block", block)
     launch = Launch(*sizes, shared_bytes, max_steps, contract, gpu, *_options(fn))
-    _check(launch)
+    launch = replace(launch, cluster=_dim3("cluster", cluster))
+    limits.check(launch)
     source = program[function].source if function in program else read_source(function)
     asked = Asked(on_hazard, l2, trace, shares, sample)
     return _kept(_simulated(Kernel(function, source, program), args, launch, asked))
@@ -397,7 +397,7 @@ def _run(
                     taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
         else:
-            Fibers(machine, kernel, launch.blocks, grain, held, report.watchers).run()
+            Fibers(machine, kernel, launch.clusters(), grain, held, report.watchers).run()
     except SpinsError as spins:
         report.printed.clear()
         return spins.finer
@@ -426,25 +426,6 @@ def _function(fn: Any) -> Callable:
             raise ValueError(f"{fn.name} is not written for a GPU in Python; simulate one that is")
         fn = fn.build(fn.default)
     return getattr(fn, "py_func", fn)
-
-
-def _check(launch: Launch) -> None:
-    """ValueError for a grid or block too large, for any GPU or for the one that is named."""
-    gpu = launch.gpu
-    most = (gpu and gpu.threads_per_block) or MAX_THREADS
-    if launch.threads > most:
-        whose = f" on {gpu.title}" if gpu else ""
-        raise ValueError(
-            f"a block of {launch.threads} threads is too large; use at most {most}{whose}"
-        )
-    if launch.block[2] > MAX_Z:
-        raise ValueError(f"block={launch.block!r} is too deep; use at most {MAX_Z} along z")
-    for axis, size, limit in zip("xyz", launch.grid, MAX_GRID, strict=True):
-        if size > limit:
-            raise ValueError(
-                f"grid={launch.grid!r} is too large; use at most {limit} blocks along {axis}"
-            )
-    check_shared(0, launch.shared_bytes, gpu)
 
 
 def _at_once(function: Callable, launch: Launch) -> int:

@@ -20,7 +20,7 @@ from gemmlab.course.judging.launches import SECONDS, Launch, here
 from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.simt.builtins.under_way import Copies
+from gemmlab.simt.builtins.async_copies import Copies
 from gemmlab.simt.machine.operations import Operations
 from gemmlab.simt.machine.scope import Scope
 from gemmlab.simt.memory.access import shared_values

@@ -19,7 +19,7 @@ from gemmlab.course.judging.matrices import Case, case, long_and_thin
 from gemmlab.instructions import cp_async_4, cp_async_commit, cp_async_wait
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
-from gemmlab.simt.builtins.under_way import Copies, Copy
+from gemmlab.simt.builtins.async_copies import Copies, Copy
 from gemmlab.simt.memory.array import Array
 from gemmlab.tiling import WARP, Tiling
 

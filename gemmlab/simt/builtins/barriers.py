@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.device import Device, device, names
+from gemmlab.instructions.instruction import Instruction
 from gemmlab.model import occupancy, transactions
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.warps import check_predicate, taking_part
@@ -26,6 +27,15 @@ FULL = (1 << transactions.WARP) - 1  # a mask that names all lanes of a warp
 
 def syncthreads(m: BuiltinBatch) -> None:
     """Wait for the block: a new barrier interval begins in each block that gets here."""
+    _wait(m, "at a barrier")
+
+
+def cluster_sync(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
+    """`cluster_sync`: wait for the block; `machine.fibers` has the blocks of a cluster meet."""
+    _wait(m, "at a barrier of the cluster")
+
+
+def _wait(m: BuiltinBatch, where: str) -> None:
     here, alive = m.masks[-1], m.alive()
     if here is False:
         return
@@ -33,7 +43,7 @@ def syncthreads(m: BuiltinBatch) -> None:
     arrived = m.lanes.full(here)
     if alive is not None:
         _note_returned(m, arrived, alive)
-    _check_all_come(m, arrived, "at a barrier")
+    _check_all_come(m, arrived, where)
     in_block = arrived.any(axis=1)
     if in_block.all():
         m.waits.epoch = m.waits.epoch + 1

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from gemmlab.simt.builtins.under_way import Copies, UnderWay
+from gemmlab.simt.builtins.async_copies import Copies
+from gemmlab.simt.builtins.under_way import UnderWay
 from gemmlab.simt.memory.batch import MemoryBatch
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.report.report import Report
@@ -35,5 +36,6 @@ class BuiltinBatch(MemoryBatch, Protocol):
     tally: Tally
     copies: Copies
     under_way: UnderWay | None
+    cluster: list[Any]
     operations: Operations
     loops: Loops

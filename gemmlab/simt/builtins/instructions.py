@@ -29,10 +29,10 @@ from gemmlab.instructions.instruction import (
 from gemmlab.instructions.memory import BASE_ALIGNMENT, SharedView
 from gemmlab.instructions.tensor_copies import TensorMap
 from gemmlab.instructions.warpgroup import WARPGROUP
-from gemmlab.simt.builtins import tensor_copies, warpgroups
+from gemmlab.simt.builtins import barriers, mbarriers, tensor_copies, warpgroups
+from gemmlab.simt.builtins.async_copies import Copy
 from gemmlab.simt.builtins.batch import BuiltinBatch
 from gemmlab.simt.builtins.collective import collective
-from gemmlab.simt.builtins.under_way import Copy
 from gemmlab.simt.memory.access import fetch, put
 from gemmlab.simt.memory.array import Array, row_major
 from gemmlab.simt.memory.indices import Place, count_wide, find
@@ -47,13 +47,16 @@ KINDS = (Instruction, SharedView, LayoutFunction)  # what a kernel may name
 # What asynchronous instructions do: functions of the machine, the instruction, its operands with
 # their arguments, and the line.
 BY_NAME: dict[str, Callable] = {
-    "mbarrier_init": tensor_copies.init_barrier,
-    "mbarrier_arrive": tensor_copies.arrive_at_barrier,
-    "mbarrier_arrive_expect": tensor_copies.arrive_at_barrier,
-    "mbarrier_wait": tensor_copies.wait_for_phase,
-    "fence_mbarrier_init": tensor_copies.fence_barriers,
+    "cluster_sync": barriers.cluster_sync,
+    "mbarrier_init": mbarriers.init,
+    "mbarrier_arrive": mbarriers.arrive,
+    "mbarrier_arrive_expect": mbarriers.arrive,
+    "mbarrier_wait": mbarriers.wait,
+    "fence_mbarrier_init": mbarriers.fence,
     "fence_proxy_async": tensor_copies.fence_proxy,
+    "mbarrier_arrive_remote": mbarriers.arrive_remotely,
     "tma_load": tensor_copies.load,
+    "tma_load_multicast": tensor_copies.load,
     "tma_store": tensor_copies.store,
     "tma_commit": tensor_copies.commit,
     "tma_wait_read": tensor_copies.wait_read,

@@ -1,7 +1,7 @@
 """Asynchronous instructions that are under way, and who may touch what they read and write.
 
-The data of a `cp.async` is in shared memory when its thread has waited for it, and for other
-threads after a barrier as well (`Copies`). Hopper's instructions are followed more closely:
+A `cp.async` is its thread's own affair (`async_copies`). Hopper's instructions are followed more
+closely:
 
 A copy by the TMA and a `wgmma` are complete at a *moment*: the end of a phase of an mbarrier, or of
 a group of a warpgroup's `wgmma`s. A thread knows of a moment when it has waited for it; at a
@@ -23,14 +23,12 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.loads import Loads
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import MemoryBatch
-from gemmlab.simt.memory.tracking import track_shared
-from gemmlab.simt.numbers.lanes import Lanes, Mask, both, without
+from gemmlab.simt.numbers.lanes import Lanes, Mask
 from gemmlab.simt.races.hazards import Element
 from gemmlab.simt.races.release import Releases
 from gemmlab.simt.syntax.source import Source
 
 UNIT = 16  # bytes: the least that the TMA copies or `wgmma` multiplies
-COPIED = 4  # bytes: the least that `cp.async` copies
 PART = 2  # bytes: the least of which it is known who has stored it
 NEVER = np.iinfo(np.int64).max  # of a fence that has not been made
 # What a touch that comes too early does to the element, in words.
@@ -47,6 +45,7 @@ class Operation(NamedTuple):
 
     op : "copy", or "read" for a product and for a copy from shared memory; name : of these two
     element, source : of a copy, the first one in shared memory, and the function that begins it
+    block : whose thread it is
     """
 
     op: str
@@ -56,6 +55,18 @@ class Operation(NamedTuple):
     name: str = "wgmma"
     element: Element | None = None
     source: Source | None = None
+    block: int = -1
+
+
+class Visit(NamedTuple):
+    """An arrival at an mbarrier by a thread of another block: `operation`.
+
+    It is over when `moment` moments of an mbarrier's column are past.
+    """
+
+    operation: Operation
+    column: int
+    moment: int
 
 
 @dataclass
@@ -78,8 +89,11 @@ class Held:
 class UnderWay:
     """The asynchronous operations of a block.
 
+    peers : those of the blocks of its cluster, this one included, by rank
     known : how many moments of each source each thread knows to be past, (threads, sources); the
-        first sources are the threads, whose moments `Releases` counts
+        first sources are the threads, whose moments `Releases` counts. Threads of other blocks of
+        the cluster, who can send copies here, come behind its own: see `rows`
+    visits : arrivals of other blocks' threads at mbarriers, since the cluster met last
     sources : the column of each; operations : all so far, with `moments`: source and number
     barriers : mbarriers by memory and byte
     fences, committed : of each warpgroup: its fences and its groups of products so far
@@ -91,11 +105,12 @@ class UnderWay:
     early : by line, an arrival at an mbarrier that may count for the phase before, and the words
     """
 
-    def __init__(self, lanes: Lanes, releases: Releases) -> None:
+    def __init__(self, lanes: Lanes, releases: Releases, blocks: int = 1) -> None:
         self.lanes, groups = lanes, -(-lanes.threads // WARPGROUP)
+        self.peers, self.rank = [self], 0
         self.releases = releases
         releases.under_way[int(lanes.blocks[0, 0])] = self
-        self.known = np.zeros((lanes.threads, lanes.threads + 16), np.int64)
+        self.known = np.zeros((blocks * lanes.threads, lanes.threads + 16), np.int64)
         self.sources: dict[Hashable, int] = {}
         self.operations: list[Operation] = []
         self.moments = np.zeros((2, 64), np.int64)
@@ -108,6 +123,7 @@ class UnderWay:
         self.registers: np.ndarray | None = None
         self.loads = Loads(releases)
         self.early: dict[tuple, Operation] = {}
+        self.visits: list[Visit] = []
 
     # Moments, and who knows of them
 
@@ -136,14 +152,47 @@ class UnderWay:
         self.known[threads, threads] = self.releases.count()
 
     def told(self, lanes: np.ndarray, by: np.ndarray, fences: np.ndarray) -> np.ndarray:
-        """Lanes know that what lanes `by` did after so many fences of the launch is over."""
-        first = int(self.lanes.blocks[0, 0]) * self.lanes.threads
-        return self.known[lanes - first, by - first] > fences
+        """Lanes know that what lanes `by` did after so many fences of the launch is over.
+
+        Lanes of blocks that are not of this cluster know nothing.
+        """
+        threads, known = self.lanes.threads, np.zeros(len(lanes), bool)
+        first, (blocks, own) = int(self.lanes.blocks[0, 0]) * threads, np.divmod(lanes, threads)
+        for peer in self.peers:
+            of = np.flatnonzero(blocks == int(peer.lanes.blocks[0, 0]))
+            known[of] = self.known[self.rows(peer, own[of]), by[of] - first] > fences[of]
+        return known
 
     def meet(self, threads: np.ndarray) -> None:
         """Let threads know what each of them knows."""
         self.tell(threads)
-        self.known[threads] = self.known[threads].max(axis=0)
+        for peer in self.peers:
+            rows = peer.rows(self, threads)
+            peer.known[rows] = peer.known[rows].max(axis=0)
+
+    def rows(self, block: "UnderWay", threads: Any) -> Any:
+        """Return the rows of `known` for threads of a block of the cluster."""
+        return threads + (block.rank - self.rank) % len(self.peers) * self.lanes.threads
+
+    def knowledge(self, thread: int) -> list[np.ndarray]:
+        """Return what a thread knows of each block of the cluster, by rank."""
+        return [peer.known[peer.rows(self, thread)] for peer in self.peers]
+
+    def over(self, thread: int) -> list[np.ndarray]:
+        """Return what a copy of a thread that has come tells: the phases and groups that it knew.
+
+        They were over when it began. What threads have done themselves it does not put in order.
+        """
+        known = [each.copy() for each in self.knowledge(thread)]
+        for each in known:
+            each[: self.lanes.threads] = 0
+        return known
+
+    def learn_from(self, threads: np.ndarray, told: list[np.ndarray]) -> None:
+        """Let threads know what somebody's `knowledge` was."""
+        for peer, known in zip(self.peers, told, strict=True):
+            rows = peer.rows(self, threads)
+            peer.known[rows, : len(known)] = np.maximum(peer.known[rows, : len(known)], known)
 
     def unknown(self, numbers: np.ndarray, threads: np.ndarray) -> np.ndarray:
         """Threads do not know that these operations are complete; number -1 is no operation."""
@@ -224,7 +273,8 @@ class UnderWay:
         """
         count = len(self.operations)
         source, moment = self.moments[:, :count]
-        late = np.flatnonzero(self.known.max(axis=0)[source] < moment)
+        known = self.known[: self.lanes.threads].max(axis=0)
+        late = np.flatnonzero(known[source] < moment)
         firsts: dict[tuple, Operation] = {}  # of those that a line has begun
         for found in (self.operations[i] for i in late):
             if found.element is not None:
@@ -238,12 +288,27 @@ class UnderWay:
         for found in firsts.values():
             m.calls.frames[-1].source = found.source
             does = "fill" if found.op == "copy" else "read"
-            text = f"the block ends while the copy of thread {{thread}} may still {does} "
+            text = f"the block ends while the copy of {self._who(found)} may still {does} "
             text += f"{found.element} and what follows it: no thread knows that {found.until}"
             m.findings.hazard(
                 "async-not-waited", found.line, self.lanes.thread == found.thread, text,
                 element=found.element, op=found.op,
             )  # fmt: skip
+        visits = (v.operation for v in self.visits if known[v.column] < v.moment)
+        for found in {(v.source, v.line): v for v in visits}.values():
+            m.calls.frames[-1].source = found.source
+            text = f"the block ends while {self._who(found)} may still arrive at {found.element}: "
+            text += "cluster_sync() has to come before the end"
+            m.findings.hazard(
+                "async-not-waited", found.line, self.lanes.thread == found.thread, text,
+                element=found.element, op=found.op,
+            )  # fmt: skip
+
+    def _who(self, found: Operation) -> str:
+        """Name the thread of an operation, with its block where that is another one."""
+        if found.block in (-1, int(self.lanes.blocks[0, 0])):
+            return "thread {thread}"
+        return f"thread {{thread}} of block {self.lanes.block_name(found.block)}"
 
     def check(
         self, m: MemoryBatch, line: int, op: str, array: Array,
@@ -276,9 +341,10 @@ class UnderWay:
         self, m: MemoryBatch, kind: str, line: int, op: str, place: Any, text: str, thread: int,
         found: Operation,
     ) -> None:  # fmt: skip
-        lane = int(self.lanes.blocks[0, 0]), found.thread
+        own = int(self.lanes.blocks[0, 0])
+        lane = own if found.block < 0 else found.block, found.thread
         other = m.findings.touch(found.op, found.line, lane)
-        lanes = self.lanes.thread == thread
+        lanes = m.lanes.thread == thread % m.lanes.threads  # it may be of another block
         m.findings.hazard(kind, line, lanes, text, element=place, op=op, against=other)
 
     # Registers
@@ -300,175 +366,14 @@ class UnderWay:
         owner.updating = None  # told once
 
 
+def meet(arrived: dict[UnderWay, np.ndarray]) -> None:
+    """Let threads of the blocks of a cluster know what each of them knows: all have come."""
+    for block in arrived:
+        rows = np.concatenate([block.rows(*each) for each in arrived.items()])
+        block.known[rows] = block.known[rows].max(axis=0)
+        block.visits.clear()
+
+
 def parts_of(elements: np.ndarray, itemsize: int) -> np.ndarray:
     """Return the parts of each element, (elements, parts)."""
     return elements[:, None] * itemsize // PART + np.arange(max(1, itemsize // PART))
-
-
-@dataclass
-class Copy:
-    """One executed copy: lanes of `mask` move `values` to the elements `at`, `at` + 1, … of `to`.
-
-    group : for each lane, how many groups it had committed before; line : of the kernel
-    source : the array that is copied from, from the elements `origin` on; read : for each of
-        `values`, the lanes that get it from there
-    """
-
-    to: Array
-    at: Any
-    mask: Mask
-    values: tuple
-    group: Any
-    line: int
-    source: Array
-    origin: Any
-    read: tuple
-
-
-class Copies:
-    """The copies of a batch of blocks that have not been waited for."""
-
-    def __init__(self) -> None:
-        self.pending: list[Copy] = []
-        self.committed: Any = np.int64(0)  # groups, of all lanes or of each
-        # Of each shared memory, by identity: copies on their way to each unit of it, (blocks | 1,
-        # units); and the memory itself, whose identity is thus not used again.
-        self.coming: dict[int, np.ndarray] = {}
-        self.memories: list[np.ndarray] = []
-
-    def begin(self, m: MemoryBatch, copy: Copy) -> None:
-        """Start a copy; what it overwrites must not be in use."""
-        for i in range(len(copy.values)):
-            self.check(m, copy.line, "copy", copy.to, copy.at + i, copy.mask)
-            track_shared(m, copy.line, "write", copy.to, copy.at + i, copy.mask)
-        self._mark(m, copy, copy.mask, 1)
-        self.pending.append(copy)
-
-    def commit(self, m: MemoryBatch) -> None:
-        """Close a group: the copies of the active lanes since their last commit."""
-        mask = m.masks[-1]
-        if mask is not False:
-            one = 1 if mask is None or mask is m.masks[0] else m.lanes.full(mask).astype(np.int64)
-            self.committed = self.committed + one
-
-    def wait(self, m: MemoryBatch, groups: int, line: int) -> None:
-        """Let all but the last `groups` groups of the active lanes land."""
-        active, waiting, self.pending = m.masks[-1], self.pending, []
-        for copy in waiting:
-            done = np.less(copy.group, self.committed - groups)
-            lanes = both(both(copy.mask, done), True if active is None else active)
-            rest = without(copy.mask, lanes)
-            if lanes is not False:
-                self._mark(m, copy, lanes, -1)
-                if copy.source.written:
-                    _check_source(m, copy, lanes, line)
-                for i, value in enumerate(copy.values):
-                    track_shared(m, line, "write", copy.to, copy.at + i, lanes, value)
-                    if m.under_way is not None:
-                        m.under_way.store(line, copy.to, copy.at + i, lanes)
-                    _land(m, copy, i, lanes, value)
-            if rest is not False:
-                copy.mask = rest
-                self.pending.append(copy)
-
-    def check(self, m: MemoryBatch, line: int, op: str, array: Array, at: Any, mask: Mask) -> None:
-        """A hazard where lanes touch an element that a copy is on its way to; `op` as in VERBS."""
-        if m.under_way is not None:
-            m.under_way.touch(m, line, op, array, at, mask)
-        if not self.pending:
-            return
-        coming = self.coming.get(id(memory_of(array)))
-        if coming is None:
-            return
-        row = m.lanes.row if len(coming) > 1 else 0
-        unit = np.asarray(at) * array.itemsize // COPIED
-        hit = both(mask, coming[row, unit] > 0)
-        if hit is not False:
-            lane = m.lanes.first(hit)
-            self._report(m, line, op, array, int(m.lanes.spread(at)[lane]), hit, lane)
-
-    def check_all(
-        self, m: MemoryBatch, line: int, op: str, array: Array, elements: np.ndarray, thread: int
-    ) -> None:
-        """Check elements that an instruction of a thread touches asynchronously."""
-        coming = self.coming.get(id(memory_of(array)))
-        if not self.pending or coming is None:
-            return
-        late = elements[coming[0, elements * array.itemsize // COPIED] > 0]
-        if len(late):
-            lanes = m.lanes.thread == thread
-            self._report(m, line, op, array, int(late[0]), lanes, (0, thread))
-
-    def _report(
-        self, m: MemoryBatch, line: int, op: str, array: Array, flat: int, hit: Mask, lane: tuple
-    ) -> None:
-        """Report a touch of element `flat` by the lanes of `hit`, of which `lane` is the first."""
-        copy, copying = self._on_its_way(m, array, flat, lane[0])
-        committed = m.lanes.spread(np.less(copy.group, self.committed))
-        why = "its thread has not waited for it"
-        if not committed[lane[0], copying]:
-            why += ", nor committed it to a group"
-        place, block = array.element(flat), int(m.lanes.blocks[lane[0], 0])
-        text = f"thread {{thread}} {VERBS[op]} {place}, which the copy of line {copy.line} may not "
-        text += f"have reached: {why}"
-        other = m.findings.touch("copy", copy.line, (block, copying))
-        m.findings.hazard("async-not-waited", line, hit, text, element=place, op=op, against=other)
-
-    def _mark(self, m: MemoryBatch, copy: Copy, mask: Mask, by: int) -> None:
-        """Add `by` to the copies on their way to the elements of this one."""
-        memory, size = memory_of(copy.to), copy.to.itemsize
-        key = id(memory)
-        if key not in self.coming:
-            self.memories.append(memory)
-            self.coming[key] = np.zeros((1, memory.nbytes // len(memory) // COPIED + 1), np.int16)
-        per_block = any(isinstance(x, np.ndarray) and x.ndim == 2 and len(x) > 1
-                        for x in (copy.at, mask))  # fmt: skip
-        if per_block and len(self.coming[key]) == 1:
-            self.coming[key] = np.repeat(self.coming[key], len(m.lanes.blocks), axis=0)
-        coming = self.coming[key]
-        shape = (len(coming), m.lanes.threads)
-        on = np.ones(shape, bool) if mask is None else np.broadcast_to(mask, shape)
-        rows, threads = np.nonzero(on)
-        first = np.broadcast_to(copy.at, shape)[rows, threads] * size // COPIED
-        for unit in range(max(1, len(copy.values) * size // COPIED)):
-            np.add.at(coming, (rows, first + unit), by)
-
-    def _on_its_way(self, m: MemoryBatch, array: Array, flat: int, row: int) -> tuple[Copy, int]:
-        """The copy that goes to element `flat` of `array` in the block of this row; its thread."""
-        byte = flat * array.itemsize
-        for copy in self.pending:
-            if memory_of(copy.to) is memory_of(array):
-                start = m.lanes.spread(copy.at)[row] * copy.to.itemsize
-                there = (start <= byte) & (byte < start + len(copy.values) * copy.to.itemsize)
-                there &= m.lanes.full(copy.mask)[row]
-                if there.any():
-                    return copy, int(there.argmax())
-        return self.pending[0], 0
-
-
-def _check_source(m: MemoryBatch, copy: Copy, lanes: Mask, line: int) -> None:
-    """A hazard where what `lanes` copy has changed since: the copy may read either."""
-    for i, value in enumerate(copy.values):
-        reading = both(lanes, True if copy.read[i] is None else copy.read[i])
-        if reading is False:
-            continue
-        now = copy.source.buffer[np.where(m.lanes.full(reading), copy.origin + i, 0)]
-        changed = both(reading, (now != value) & ((now == now) | np.equal(value, value)))
-        if changed is not False:
-            lane = m.lanes.first(changed)
-            place = copy.source.element(int(m.lanes.spread(copy.origin)[lane]) + i)
-            text = f"the copy of line {copy.line} may read {place} until it is waited for, and "
-            text += f"somebody has written it ({m.lanes.spread(value)[lane]}, now {now[lane]})"
-            who = int(m.lanes.blocks[lane[0], 0]), lane[1]
-            copies = m.findings.touch("copy", copy.line, who)
-            m.findings.hazard(
-                "async-not-waited", line, changed, text, element=place, against=copies
-            )
-            return
-
-
-def _land(m: MemoryBatch, copy: Copy, i: int, lanes: Mask, value: Any) -> None:
-    """Put element `i` of a copy where it belongs."""
-    rows, threads = np.nonzero(m.lanes.full(lanes))
-    at = m.lanes.spread(copy.at)[rows, threads] + i
-    copy.to.buffer[rows, at] = m.lanes.spread(value)[rows, threads]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from gemmlab.device import RECORDED
 from gemmlab.device import device as device_called
-from gemmlab.simt.launch import MAX_GRID, MAX_Z
+from gemmlab.simt.machine.limits import MAX_GRID, MAX_Z
 
 __all__ = [
     "close", "current_context", "default_stream", "defer_cleanup", "detect", "event",

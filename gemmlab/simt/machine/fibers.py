@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.instructions.clusters import cluster_sync
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins import instructions, under_way, warps
 from gemmlab.simt.machine import carriers
@@ -124,6 +125,7 @@ class Fibers:
     """Runs the blocks of a launch in fibers of a `grain` finer than a batch.
 
     machine : makes the machine of a block; kernel : the kernel on a machine, to be called
+    clusters : the blocks of each cluster, which begin together, by rank
     held : tells how many blocks with so many bytes of shared arrays a GPU holds, and which GPU
     static_bytes, at_once, holder : of the blocks so far; how many such blocks may have begun and
         not ended; that GPU
@@ -138,11 +140,12 @@ class Fibers:
 
     def __init__(
         self, machine: Callable[[np.ndarray], Machine], kernel: Callable,
-        blocks: int, grain: Grain, held: Callable[[int], tuple[int, str]],
+        clusters: np.ndarray, grain: Grain, held: Callable[[int], tuple[int, str]],
         watchers: list[Callable],
     ) -> None:  # fmt: skip
         self.machine, self.kernel, self.grain = machine, kernel, grain
-        self.blocks, self.held, self.static_bytes = blocks, held, 0
+        self.clusters, self.held, self.static_bytes = clusters, held, 0
+        self.blocks = clusters.size
         self.at_once, self.holder = held(0)
         self.watchers = watchers[:]
         if grain.name in ("group", "lane"):  # they are told of whole warps, later
@@ -205,6 +208,7 @@ class Fibers:
                 m.under_way.finish(m)
             if m.apart is not None:
                 m.apart.finish()
+            m.cluster[m.cluster.index(m)] = None
             m.take_apart()
 
     def _suspend(self, wait: Any) -> None:
@@ -269,7 +273,7 @@ class Fibers:
             if self.spinning[self.turn].wait.ready:
                 return self.spinning.pop(self.turn)
         if self.begun < self.blocks and self._is_held():
-            self._begin_block()
+            self._begin_cluster()
             return self.new.popleft()
         return None
 
@@ -279,17 +283,30 @@ class Fibers:
         if static > self.static_bytes:
             self.static_bytes = static
             self.at_once, self.holder = self.held(static)
-        return len(self.open) < max(1, self.at_once)
+        size = self.clusters.shape[1]
+        return len(self.open) + size <= max(size, self.at_once)
 
-    def _begin_block(self) -> None:
-        m = self.machine(np.array([self.begun]))
+    def _begin_cluster(self) -> None:
+        begun = self.clusters[self.begun // self.clusters.shape[1]]
+        machines = [self._begin_block(int(block), len(begun)) for block in begun]
+        peers = [m.under_way for m in machines]
+        for rank, m in enumerate(machines):
+            m.cluster = machines
+            if m.under_way is not None:
+                m.under_way.peers, m.under_way.rank = peers, rank
+
+    def _begin_block(self, block: int, of: int) -> Machine:
+        """Begin a block of a cluster of so many; returns its machine."""
+        m = self.machine(np.array([block]))
         lanes, cuda = m.lanes, m.scope.cuda
         present, masks = lanes.full(lanes.present), [lanes.full(lanes.present)]
         if self.grain.name == "group":
-            spin = self.grain.groups.get(self.begun, next(iter(self.grain.groups.values())))
+            spin = self.grain.groups.get(block, next(iter(self.grain.groups.values())))
             masks = [mask for mask in (present & spin, present & ~spin) if mask.any()]
         elif self.grain.name in LANES:
-            m.under_way, size = under_way.UnderWay(lanes, m.report.releases), LANES[self.grain.name]
+            m.under_way = under_way.UnderWay(lanes, m.report.releases, of)
+            size = LANES[self.grain.name]
+            m.scope.translate = partial(self._translate, m, m.scope.translate)
             groups = (lanes.thread // size == i for i in range(-(-lanes.threads // size)))
             masks = [present & group for group in groups]
         elif self.grain.name == "lane":
@@ -310,6 +327,7 @@ class Fibers:
         self.begun += 1
         self.alive[m], self.open[m] = present, [Fiber(m, mask, kernel) for mask in masks]
         self.new.extend(self.open[m])
+        return m
 
     # Where fibers meet
 
@@ -332,19 +350,45 @@ class Fibers:
             meeting.result = _held(meeting, function, self.alive[m])
         return meeting.result
 
+    def _meet_machines(
+        self, m: Machine, which: tuple[Machine | None, ...] | None, sync: Callable, call: tuple
+    ) -> dict[Machine, np.ndarray]:
+        """Call `sync` for all lanes that have come of each block, of a cluster or of the grid.
+
+        Returns these lanes, to the one fiber that goes on for all. Threads of a cluster meet at
+        whichever call of theirs is the next one.
+        """
+        meeting = self._join((which, () if which else _moment(m), None), None, (m, sync, call))
+        if meeting.held:
+            return {}
+        meeting.held = True
+        together: dict[Machine, Meeting] = {}
+        functions = {}
+        for fiber, (machine, function, args) in zip(meeting.fibers, meeting.calls, strict=True):
+            part = together.setdefault(machine, Meeting((machine, *meeting.key[1:])))
+            part.join(fiber, None, (args, {}))
+            functions[machine] = function
+        for machine, part in together.items():
+            _held(part, functions[machine], self.alive[machine])
+        return {machine: part.here for machine, part in together.items()}
+
+    def _meet_cluster(self, m: Machine, sync: Callable, *call: Any) -> None:
+        if m.masks[-1] is False:
+            return
+        together = self._meet_machines(m, tuple(m.cluster), sync, call)
+        missing = [x for x in m.cluster if x in self.open and x not in together]
+        if together and missing:
+            block = m.lanes.block_name(int(missing[0].lanes.blocks[0, 0]))
+            text = f"thread {{thread}} waits for its cluster, but block {block} does not come"
+            m.findings.hazard("divergent-barrier", m.calls.line, m.masks[-1], text)
+        under_way.meet({x.under_way: np.flatnonzero(here[0]) for x, here in together.items()})
+
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
         if m.masks[-1] is False:
             return
-        meeting = self._join((None, _moment(m), None), None, (m, sync))
-        if meeting.held:
+        together = self._meet_machines(m, None, sync, ())
+        if not together:
             return
-        meeting.held = True
-        together: dict[Machine, Meeting] = {}
-        for fiber, (machine, _) in zip(meeting.fibers, meeting.calls, strict=True):
-            part = together.setdefault(machine, Meeting((machine, *meeting.key[1:])))
-            part.join(fiber, None, ((), {}))
-        for part, (_, function) in zip(together.values(), meeting.calls, strict=False):
-            _held(part, function, self.alive[part.key[0]])
         epoch = max(int(np.max(machine.waits.epoch)) for machine in together)
         for machine in together:
             machine.waits.epoch = epoch
@@ -371,13 +415,18 @@ class Fibers:
         if m is None:
             everybody = sum(len(fibers) for fibers in self.open.values())
             return self.begun == self.blocks and len(meeting.fibers) == everybody
+        if isinstance(m, tuple):
+            return len(meeting.fibers) == sum(len(self.open.get(block, ())) for block in m)
         missing = self.alive[m] & ~meeting.here
         return not (missing if meeting.named is None else missing & meeting.named).any()
 
     def _translate(self, m: Machine, translate: Callable, value: Any) -> Any:
-        """Return a value as a lane by itself uses it: instructions of a warp wait for its lanes."""
+        """Return a value as fibers use it: instructions of a warp, or of a cluster, wait."""
         result = translate(value)
-        if isinstance(value, instructions.KINDS) and value.collective:
+        if value is cluster_sync:
+            return partial(self._meet_cluster, m, result)
+        apart = self.grain.name not in LANES
+        if apart and isinstance(value, instructions.KINDS) and value.collective:
             return partial(self._meet, m, "warp", result)
         return result
 

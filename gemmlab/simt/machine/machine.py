@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab.model.transactions import WARP
-from gemmlab.simt.builtins.under_way import Copies, UnderWay
+from gemmlab.simt.builtins.async_copies import Copies
+from gemmlab.simt.builtins.under_way import UnderWay
 from gemmlab.simt.machine.calls import Calls, Frame, Variables
 from gemmlab.simt.machine.loops import Loops
 from gemmlab.simt.machine.operations import Branches, Operations
@@ -58,6 +59,7 @@ class Machine:
     scope : what its names mean
     under_way : what asynchronous instructions do; None before the launch is known to have some
     apart : keeps the accesses of lanes that run one by one, to count them as those of warps
+    cluster : the machines of the blocks of its cluster, by rank; None for one that has ended
     """
 
     apart: Any = None
@@ -81,6 +83,7 @@ class Machine:
         self.memory = Memory(self, global_arrays, self.operations.compare)
         self.copies = Copies()
         self.under_way: UnderWay | None = None
+        self.cluster: list[Machine | None] = [self]
         self.variables = Variables(self)
         self.branches = Branches(self.masks, self.tally)
         self.loops = Loops(self.masks, self.tally, self.findings, self.memory, launch)

@@ -76,7 +76,7 @@ np.empty((32 << 20) - (1 << 16), np.uint8)
 class Launch:
     """A launch: what `simulate` is asked for, checked.
 
-    debug, fastmath : as `cuda.jit` was told
+    cluster : sizes of a cluster, in blocks; debug, fastmath : as `cuda.jit` was told
     unwritten : what unwritten memory holds, as in `garbage`; most_turns : of a loop, more of which
         end a launch that is tried again
     """
@@ -91,6 +91,7 @@ class Launch:
     fastmath: bool = False
     unwritten: int = 0
     most_turns: int = sys.maxsize
+    cluster: Dim3 = (1, 1, 1)
 
     @property
     def blocks(self) -> int:
@@ -99,6 +100,12 @@ class Launch:
     @property
     def threads(self) -> int:
         return self.block[0] * self.block[1] * self.block[2]
+
+    def clusters(self) -> np.ndarray:
+        """Return the linear indices of the blocks of each cluster, by rank: (clusters, blocks)."""
+        (x, y, z), (cx, cy, cz) = self.grid, self.cluster
+        blocks = np.arange(self.blocks).reshape(z // cz, cz, y // cy, cy, x // cx, cx)
+        return blocks.transpose(0, 2, 4, 1, 3, 5).reshape(-1, cx * cy * cz)
 
 
 class Lanes:

@@ -289,6 +289,27 @@ class SharedShadow(Shadow):
             self.initialised[at] = self.wrote = True
         return self._clashes(op, at, lane, now, **others)
 
+    def sent(self, at: np.ndarray, known: np.ndarray) -> tuple[int, int, int] | None:
+        """Note a copy that another block sends to the elements `at`; find a touch it may overtake.
+
+
+        known : after how many fences of the launch what each thread did is known to be over
+        Returns which of the elements, the thread that touches it and its line; None if all is.
+        """
+        self.settle()
+        self.initialised[at] = self.wrote = True
+        for touched in (self.writers, self.readers, self.updaters):
+            for rows in touched.kept():
+                which = np.flatnonzero(rows[at] >= max(0, self.floor))
+                touches = rows[at[which]]
+                line, _, _, fences = self.visits.moments(touches)
+                threads = self.visits.lanes(touches)
+                late = known[threads] <= fences
+                if late.any():
+                    i = int(late.argmax())
+                    return int(which[i]), int(threads[i]), int(line[i])
+        return None
+
     def _waits(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:
         """Say whether an access may wait: nothing else has been done since the last barrier."""
         if self.fences != self.releases.fences:

@@ -138,7 +138,7 @@ class Updates:
 
 
 class Told(Protocol):
-    """Threads of a block tell each other what is over, as `builtins.under_way` keeps it."""
+    """Threads of a cluster tell each other what is over, as `builtins.under_way` keeps it."""
 
     def told(self, lanes: np.ndarray, by: np.ndarray, fences: np.ndarray) -> np.ndarray: ...
 
@@ -297,12 +297,12 @@ class Releases:
     def told(
         self, by: np.ndarray, fences: np.ndarray, lanes: np.ndarray, threads: int
     ) -> np.ndarray:
-        """Mark accesses of `by`, after so many fences, that `lanes` of their blocks know to be
+        """Mark accesses of `by`, after so many fences, that `lanes` of their clusters know to be
         over.
         """
         known, blocks = np.zeros(len(by), bool), by // threads
         for block in self.under_way.keys() & set(blocks.tolist()):
-            own = np.flatnonzero((blocks == block) & (lanes // threads == block))
+            own = np.flatnonzero(blocks == block)
             known[own] = self.under_way[block].told(lanes[own], by[own], fences[own])
         return known
 

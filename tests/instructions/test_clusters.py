@@ -1,0 +1,273 @@
+"""Clusters: blocks that share a copied tile; what is right stays silent, each wrong twin is found.
+
+The kernels are made of one source, as those of `test_asynchronous`: two blocks have 64 rows of A
+each, share the columns of B, of which each copies half to both, and multiply.
+"""
+
+import numpy as np
+import pytest
+
+from gemmlab import simulate
+from gemmlab.here.compilers import assemble
+from gemmlab.instructions import tensor_map
+from gemmlab.numerics import fused_dot_add
+from gemmlab.simt.numbers.lanes import Launch
+from tests.support.asynchronous import STAGES, N, made
+from tests.support.ptx import compiled
+
+ROWS, BLOCKS = 64, 2
+
+PIPELINE = """
+def kernel(A, B, k, C):
+    As = shared_view((STAGES, 64, 64), float16, 0)
+    Bs = shared_view((STAGES, N, 64), float16, STAGES * 64 * 128)
+    full = shared_view((STAGES,), uint64, STAGES * (64 + N) * 128)
+    empty = shared_view((STAGES,), uint64, STAGES * (64 + N) * 128 + 64)
+    thread, rank = cuda.threadIdx.x, cuda.blockIdx.x % 2
+    if thread == 0:
+        for s in range(STAGES):
+            mbarrier_init(full, s, 1)
+            mbarrier_init(empty, s, 2)
+        fence_mbarrier_init()
+    cluster_sync()
+    steps = k // 64
+    if thread >= 128:
+        setmaxnreg_dec(24)
+        if thread == 128:
+            fence_tensor_map(A)
+            fence_tensor_map(B)
+            half = rank * (N // 2)
+            for i in range(steps):
+                s = i % STAGES
+                mbarrier_wait(empty, s, (i // STAGES & 1) ^ 1)
+                mbarrier_arrive_expect(full, s, (64 + N) * 128)
+                tma_load(As, s, 0, 0, A, 64 * rank, 64 * i, full, s)
+                tma_load_multicast(Bs, s, half, 0, B, half, 64 * i, full, s, uint32(3))
+    else:
+        setmaxnreg_inc(256)
+        acc = cuda.local.array(HALF, float32)
+        for i in range(steps):
+            s = i % STAGES
+            mbarrier_wait(full, s, i // STAGES & 1)
+            wgmma_fence()
+            wgmma(acc, As, s, 0, 0, Bs, s, 0, 0, i > 0)
+            wgmma(acc, As, s, 0, 16, Bs, s, 0, 16, True)
+            wgmma(acc, As, s, 0, 32, Bs, s, 0, 32, True)
+            wgmma(acc, As, s, 0, 48, Bs, s, 0, 48, True)
+            wgmma_commit()
+            wgmma_wait(0, acc)
+            if thread < 2:
+                mbarrier_arrive_remote(empty, s, uint32(thread))
+        for r in range(HALF):
+            row = 64 * rank + thread // 32 * 16 + thread % 32 // 4 + r // 2 % 2 * 8
+            C[row, r // 4 * 8 + thread % 4 * 2 + r % 2] = acc[r]
+    cluster_sync()
+"""
+
+
+def launched(source, k, name="right", cluster=BLOCKS):
+    rng = np.random.default_rng(k)
+    rows = BLOCKS * ROWS
+    a, b = (rng.standard_normal((size, k)).astype(np.float16) for size in (rows, N))
+    c = np.full((rows, N), np.nan, np.float32)
+    report = simulate(
+        made(source, f"cluster {name}"), BLOCKS, 256, tensor_map(a, ROWS), tensor_map(b, N // 2), k,
+        c, shared_bytes=STAGES * (ROWS + N) * 128 + 128, on_hazard="collect", cluster=cluster,
+    )  # fmt: skip
+    return report, c, fused_dot_add(a[:, None], b[None], np.zeros((rows, N), np.float32))
+
+
+@pytest.mark.parametrize("k", [64, 320])
+def test_a_shared_tile_is_multiplied_to_the_bit_and_read_once(k):
+    report, c, expected = launched(PIPELINE, k)
+    assert report.hazards == []
+    assert np.array_equal(c, expected)
+    assert report.counters["tensor_copy_bytes"] == (BLOCKS * ROWS + N) * 128 * (k // 64)
+
+
+# What changes, the hazard, the line, and what it says.
+WRONG = {
+    "no barrier of the cluster after mbarriers are made": (
+        "    cluster_sync()\n    steps", "    cuda.syncthreads()\n    steps",
+        "uninitialised-read", "tma_load_multicast", "cluster_sync() has to come between",
+    ),
+    "no barrier of the cluster at the end": (
+        "acc[r]\n    cluster_sync()", "acc[r]",
+        "async-not-waited", "mbarrier_arrive_remote", "cluster_sync() has to come before the end",
+    ),
+    "stages are given back to one block alone": (
+        "mbarrier_arrive_remote(empty, s, uint32(thread))",
+        "mbarrier_arrive_remote(empty, s, uint32(rank))",
+        "async-not-waited", "tma_load_multicast", "overwrites Bs[0, 8, 0], which the copy of line",
+    ),
+    "an arrival too few is waited for": (
+        "mbarrier_init(empty, s, 2)", "mbarrier_init(empty, s, 1)",
+        "async-not-waited", "tma_load(As", "overwrites As[0, 0, 0], which the copy of line",
+    ),
+    "a half is sent to one block alone": (
+        "uint32(3)", "uint32(1)",
+        "deadlock", "mbarrier_wait(full", "which lacks 2048 bytes",
+    ),
+    "a block that the cluster has not": (
+        "uint32(3)", "uint32(7)",
+        "out-of-bounds", "tma_load_multicast", "block 2 of its cluster, which has 2",
+    ),
+    "a barrier of the cluster in a branch": (
+        "    cluster_sync()\n    steps", "    if thread < 128:\n        cluster_sync()\n    steps",
+        "shared-race", "mbarrier_wait(empty", "reads what thread (0) wrote",
+    ),
+    "an ordinary read of what the other block sends": (
+        "mbarrier_wait(full, s, i // STAGES & 1)", "C[0, 0] = Bs[s, thread % N, 0]",
+        "async-not-waited", "C[0, 0] = Bs", "which the copy of line",
+    ),
+    "ordinary reads that nobody has told the sender of": (
+        "            wgmma_fence()\n",
+        "            wgmma_fence()\n            if i == 0 and thread == 5:\n"
+        "                C[5, 5] = Bs[s, 0, 0] + Bs[s, N // 2, 0]\n",
+        "shared-race", "tma_load_multicast", "it does not know that this is over",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_twin_is_found_at_its_line(name):
+    text, instead, kind, place, words = WRONG[name]
+    assert text in PIPELINE
+    wrong = PIPELINE.replace(text, instead, 1)
+    report, *_ = launched(wrong, 320, name)
+    found = [h for h in report.hazards if (h.kind, place in h.code) == (kind, True)]
+    assert found, report.hazards
+    assert any(words in h.message for h in found), found
+    assert report.hazards[0].kind == kind, report.hazards[0]
+
+
+def test_a_block_that_has_ended_is_out_of_reach():
+    source = """
+def kernel(x):
+    bars = shared_view((1,), uint64, 0)
+    if cuda.threadIdx.x == 0:
+        mbarrier_init(bars, 0, 1)
+        fence_mbarrier_init()
+    cluster_sync()
+    if cuda.blockIdx.x == 1 and cuda.threadIdx.x == 0:
+        mbarrier_init(bars, 0, 1)
+        mbarrier_arrive(bars, 0)
+        mbarrier_wait(bars, 0, uint32(0))
+        mbarrier_arrive_remote(bars, 0, uint32(0))
+"""
+    kernel = made(source, "ended")
+    report = simulate(kernel, 2, 128, np.zeros(1), shared_bytes=16, on_hazard="collect", cluster=2)
+    (found,) = (h for h in report.hazards if "mbarrier_arrive_remote" in h.code)
+    assert found.kind in ("out-of-bounds", "async-not-waited")
+    assert "cluster_sync() has to come before the end" in found.message
+
+
+APART = """
+def kernel(x):
+    bars = shared_view((1,), uint64, 0)
+    if cuda.threadIdx.x == 0:
+        mbarrier_init(bars, 0, 1)
+        fence_mbarrier_init()
+    cluster_sync()
+    if cuda.blockIdx.x == 1:
+        mbarrier_wait(bars, 0, uint32(0))
+    cluster_sync()
+    if cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0:
+        mbarrier_arrive_remote(bars, 0, uint32(1))
+    cluster_sync()
+"""
+
+
+def test_a_block_that_does_not_come_is_named():
+    kernel, x = made(APART, "apart"), np.zeros(1)
+    report = simulate(kernel, 2, 128, x, shared_bytes=16, on_hazard="collect", cluster=2)
+    found = [h for h in report.hazards if h.kind in ("divergent-barrier", "deadlock")]
+    assert found
+    assert any("block (1)" in h.message for h in found), found
+
+
+def test_blocks_meet_wherever_they_call():
+    """A barrier of the cluster counts threads, not places."""
+    source = """
+def kernel(x):
+    if cuda.blockIdx.x % 2 == 0:
+        x[cuda.blockIdx.x + 1, cuda.threadIdx.x] = 1
+        cluster_sync()
+    else:
+        cluster_sync()
+        x[cuda.blockIdx.x, cuda.threadIdx.x] += 1
+"""
+    x = np.zeros((4, 128))
+    report = simulate(made(source, "places"), 4, 128, x, on_hazard="collect", cluster=2)
+    assert report.hazards == []
+    assert np.array_equal(x[1::2], np.full((2, 128), 2.0))
+
+
+IN_ORDER = """
+def kernel(x, y):
+    rank = cuda.blockIdx.x % 2
+    x[cuda.blockIdx.x, cuda.threadIdx.x] = cuda.threadIdx.x
+    cluster_sync()
+    y[cuda.blockIdx.x, cuda.threadIdx.x] = x[cuda.blockIdx.x + 1 - 2 * rank, cuda.threadIdx.x]
+"""
+
+
+def test_a_barrier_of_the_cluster_puts_global_memory_in_order():
+    x, y = np.zeros((4, 128)), np.zeros((4, 128))
+    report = simulate(made(IN_ORDER, "in order"), 4, 128, x, y, on_hazard="collect", cluster=2)
+    assert report.hazards == []
+    assert np.array_equal(y, np.tile(np.arange(128.0), (4, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [("cluster_sync()", "cuda.syncthreads()"), ("cuda.blockIdx.x + 1 - 2 * rank", "1 - rank")],
+    ids=["a barrier of the block", "another cluster's block"],
+)
+def test_what_a_barrier_of_the_cluster_does_not_put_in_order_is_a_race(text, instead):
+    kernel = made(IN_ORDER.replace(text, instead), instead)
+    x, y = np.zeros((4, 128)), np.zeros((4, 128))
+    report = simulate(kernel, 4, 128, x, y, on_hazard="collect", cluster=2)
+    assert "global-race" in {h.kind for h in report.hazards}
+
+
+def test_arrays_that_other_blocks_need_not_have_are_refused():
+    source = """
+def kernel(x):
+    bars = cuda.shared.array(1, uint64)
+    if cuda.threadIdx.x == 0:
+        mbarrier_init(bars, 0, 1)
+    cluster_sync()
+    mbarrier_arrive_remote(bars, 0, uint32(1))
+"""
+    with pytest.raises(TypeError, match="by shared_view alone"):
+        simulate(made(source, "static"), 2, 128, np.zeros(1), cluster=2)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"cluster": 16}, r"cluster=\(16, 1, 1\) has 16 blocks; use at most 8"),
+        ({"cluster": 4}, r"\(6, 1, 1\) blocks is no whole number of clusters of \(4, 1, 1\)"),
+        ({"cluster": 2, "device": "a100_80gb"}, "has no clusters"),
+        ({"cluster": 0}, "cluster"),
+    ],
+)
+def test_a_launch_that_no_gpu_takes(how, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(made(IN_ORDER, "refused"), 6, 128, np.zeros((6, 128)), np.zeros((6, 128)), **how)
+
+
+def test_ranks_go_through_a_cluster_x_first():
+    launch = Launch((4, 2, 1), (32, 1, 1), 0, 1, True, None, cluster=(2, 2, 1))
+    assert launch.clusters().tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+
+@pytest.mark.ptxas
+def test_it_compiles_to_the_instructions_that_are_declared():
+    arguments = ("uint8", 1), ("uint8", 1), ("int64", 0), ("float32", 2)
+    text = compiled(made(PIPELINE, "compiled"), *arguments, cc=(9, 0))
+    for name in ("barrier.cluster.arrive.aligned", "multicast::cluster", "mapa.shared::cluster"):
+        assert name in text
+    _, taken = assemble(text, "sm_90")
+    assert taken.local_bytes == 0
