@@ -1,6 +1,7 @@
 """A script or a module runs as `python SCRIPT` does, with the simulated GPU in Numba's place.
 
-For all that this process imports, the simulated GPU has the name `numba.cuda`. Where Numba is not
+For all that this process imports, the simulated GPU has the name `numba.cuda`, and that of NVIDIA's
+second compiler, `numba_cuda_mlir.cuda`, which has no simulator of its own. Where Numba is not
 installed, a module `numba` stands in for it, with the names that programs with kernels use beside
 `numba.cuda`: number types, and `jit` and `njit`, which leave a function as is. An `Account` is what
 the program's kernels did: its launches, put together by kernel, grid and block. Once it has ended,
@@ -108,20 +109,21 @@ def modules() -> dict[str, ModuleType]:
 
 
 def _module(name: str, **names: Any) -> ModuleType:
-    module = ModuleType(name, "A stand-in, because Numba is not installed.")
+    module = ModuleType(name, "A stand-in, with the simulated GPU in a GPU's place.")
     vars(module).update(names)
     return module
 
 
 class Refusal(MetaPathFinder):
-    """Refuses the parts of `numba.cuda` that have no simulated counterpart."""
+    """Refuses the parts of both compilers' packages that have no simulated counterpart."""
 
     simulated = True  # not among the finders while Numba's own modules are put back
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> None:
-        """ModuleNotFoundError for a part of `numba.cuda`; other modules are for other finders."""
-        if name.startswith(f"{CUDA}."):
-            known = ", ".join(sorted(name for name in sys.modules if numbas.belongs(name)))
+        """ModuleNotFoundError for a part of theirs; other modules are for other finders."""
+        whole = next((whole for whole in (CUDA, MLIR) if name.startswith(f"{whole}.")), None)
+        if whole:
+            known = ", ".join(sorted(m for m in sys.modules if f"{m}.".startswith(f"{whole}.")))
             raise ModuleNotFoundError(
                 f"{name} is not a part of the simulated GPU, which has {known}", name=name
             )
@@ -139,7 +141,17 @@ def parts(installed: bool) -> dict[str, ModuleType]:
 
     installed : whether Numba is there, whose own types and errors programs then get
     """
-    made: dict[str, Any] = {
+    made = of_cuda()
+    if installed:
+        made.update({name: numbas.Later(name) for name in OF_NUMBA})
+    else:
+        made |= {"core": sys.modules["numba.core"], "core.errors": sys.modules["numba.core.errors"]}
+    return {CUDA: cuda} | {f"{CUDA}.{name}": module for name, module in made.items()}
+
+
+def of_cuda() -> dict[str, Any]:
+    """Return the parts that programs import of `cuda`, by either compiler's name."""
+    return {
         "types": cuda.types,
         "api": arrays,
         "decorators": kernels,
@@ -150,16 +162,37 @@ def parts(installed: bool) -> dict[str, ModuleType]:
         "fp16": cuda.fp16,
         **{f"cudadrv.{name}": module for name, module in cudadrv.PARTS.items()},
     }
-    if installed:
-        made.update({name: numbas.Later(name) for name in OF_NUMBA})
-    else:
-        made |= {"core": sys.modules["numba.core"], "core.errors": sys.modules["numba.core.errors"]}
-    return {CUDA: cuda} | {f"{CUDA}.{name}": module for name, module in made.items()}
+
+
+MLIR = "numba_cuda_mlir"
+
+
+def of_mlir() -> dict[str, ModuleType]:
+    """Return the package `numba_cuda_mlir` and its parts, by name, with the simulated GPU in it.
+
+    Its types and errors are those of a stand-in for Numba: it has its own, of which no other
+    program knows.
+    """
+    errors = _module(f"{MLIR}.errors", **ERRORS)
+    package = _module(
+        MLIR, __path__=[], __version__="0 (gemmlab)", cuda=cuda, types=cuda.types, errors=errors,
+        numba_cuda=cuda,
+    )  # fmt: skip
+    inside = {"cuda": cuda, "numba_cuda": cuda, "types": cuda.types, "errors": errors}
+    inside |= {
+        f"{whole}.{name}": module
+        for whole in ("cuda", "numba_cuda")
+        for name, module in of_cuda().items()
+    }
+    return {MLIR: package} | {f"{MLIR}.{name}": module for name, module in inside.items()}
 
 
 @contextmanager
 def in_place_of_numba() -> Iterator[bool]:
-    """Have `numba.cuda` be the simulated GPU in the body; whether Numba itself is installed."""
+    """Have `numba.cuda` be the simulated GPU in the body; whether Numba itself is installed.
+
+    So is `numba_cuda_mlir.cuda`, whether that is installed or not.
+    """
     before = {name: module for name, module in sys.modules.items() if _is_numbas(name)}
     try:
         numba: Any = importlib.import_module("numba")
@@ -168,7 +201,9 @@ def in_place_of_numba() -> Iterator[bool]:
         sys.modules.update(modules())
         numba, installed = sys.modules["numba"], False
     own = {name: sys.modules.pop(name) for name in list(sys.modules) if numbas.belongs(name)}
-    sys.modules.update(parts(installed and numbas.installed()))
+    for name in [name for name in sys.modules if _is_mlirs(name)]:
+        del sys.modules[name]
+    sys.modules.update(parts(installed and numbas.installed()) | of_mlir())
     refusal, of_numba = Refusal(), {name: getattr(numba, name) for name in MADE_OF_FUNCTIONS}
     sys.meta_path.insert(0, refusal)
     numba.cuda, plain_types = cuda, cuda.types
@@ -184,7 +219,7 @@ def in_place_of_numba() -> Iterator[bool]:
         cuda.types = plain_types
         del numba.cuda
         for name in [name for name in sys.modules if _is_numbas(name)]:
-            if name not in before and (not installed or name.startswith(CUDA)):
+            if name not in before and (not installed or name.startswith((CUDA, MLIR))):
                 del sys.modules[name]
         sys.modules.update(before | own)
         if CUDA in own:
@@ -192,7 +227,11 @@ def in_place_of_numba() -> Iterator[bool]:
 
 
 def _is_numbas(name: str) -> bool:
-    return name == "numba" or name.startswith("numba.")
+    return name == "numba" or name.startswith("numba.") or _is_mlirs(name)
+
+
+def _is_mlirs(name: str) -> bool:
+    return name == MLIR or name.startswith(f"{MLIR}.")
 
 
 MADE_OF_FUNCTIONS = "vectorize", "guvectorize"  # of Numba, which make arrays' functions of numbers'

@@ -157,6 +157,10 @@ WAYS = {
     "from numba import cuda, njit, float32, vectorize, prange": "cuda",
     "from numba.core.errors import NumbaPerformanceWarning; from numba import cuda, config": "cuda",
     "from numba.cuda.cudadrv.driver import CudaAPIError; from numba import cuda": "cuda",
+    "from numba_cuda_mlir import cuda": "cuda",
+    "import numba_cuda_mlir.cuda as gpu; from numba_cuda_mlir import types": "gpu",
+    "from numba_cuda_mlir.cuda import jit, to_device; import numba_cuda_mlir as m": "m.cuda",
+    "from numba_cuda_mlir.numba_cuda import types; from numba import cuda": "cuda",
 }
 
 
@@ -181,7 +185,7 @@ from gemmlab.programs.running import run
 for path in {paths!r}:
     outcome = run(path)
     assert (outcome.status, outcome.numba, outcome.account.launches) == (0, installed, 1), path
-    assert "numba.cuda" not in sys.modules
+    assert not {{"numba.cuda", "numba_cuda_mlir", "numba_cuda_mlir.cuda"}} & sys.modules.keys()
 """
     answer = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8"
@@ -223,6 +227,34 @@ def test_parts_that_are_not_simulated_are_named(program):
     answer = simulate(program("import numba.cuda.libdevicefuncs\n"))
     assert answer.returncode == 1
     assert "numba.cuda.libdevicefuncs is not a part of the simulated GPU" in answer.stderr
+    answer = simulate(program("from numba_cuda_mlir.cuda import intrin\n"))
+    assert answer.returncode == 1
+    assert "cannot import name 'intrin'" in answer.stderr
+    answer = simulate(program("import numba_cuda_mlir.lowering\n"))
+    assert "numba_cuda_mlir.lowering is not a part of the simulated GPU" in answer.stderr
+
+
+def test_a_cluster_is_launched_as_the_second_compiler_does(program):
+    text = """
+import numpy as np
+from numba_cuda_mlir import cuda
+from gemmlab.instructions import cluster_sync
+
+@cuda.jit(opt_level=3, fast_math=False)
+def exchange(x, y):
+    other = cuda.blockIdx.x + 1 - 2 * (cuda.blockIdx.x % 2)
+    x[cuda.blockIdx.x, cuda.threadIdx.x] = cuda.blockIdx.x
+    cluster_sync()
+    y[cuda.blockIdx.x, cuda.threadIdx.x] = x[other, cuda.threadIdx.x]
+
+x, y = np.zeros((4, 32)), np.zeros((4, 32))
+exchange[4, 32, None, None, 2](x, y)
+assert y[:, 5].tolist() == [1, 0, 3, 2]
+exchange.configure(4, 32, cluster=(2, 1, 1))(x, y)
+"""
+    answer = simulate(program(text))
+    assert answer.returncode == 0, answer.stderr
+    assert "2 launches, 0 hazards" in answer.stderr
 
 
 def test_gemmlabs_own_cuda_is_the_same(program):

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab
+from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab, with_mlir
 from gemmlab.here.compilers import ptx
 from gemmlab.programs.running import _for_the_gpu
 from gemmlab.simt import cuda
@@ -64,6 +64,25 @@ for script in {scripts!r}:
     )
     assert answer.returncode == 0, answer.stderr
     assert len(answer.stdout.splitlines()) >= len(scripts)
+
+
+@pytest.mark.measuring
+def test_the_second_compilers_name_does_as_well(tmp_path):
+    """All in one process; that compiler need not be installed."""
+    scripts = [tmp_path / script.name for script in SCRIPTS]
+    for script, copy in zip(SCRIPTS, scripts, strict=True):
+        copy.write_text(with_mlir(script.read_text("utf-8")), "utf-8")
+        assert "numba_cuda_mlir" in copy.read_text("utf-8")
+    code = f"""
+from gemmlab.programs.running import run
+for script in {[str(s) for s in scripts]!r}:
+    outcome = run(script)
+    assert outcome.status == 0 and not outcome.account.hazards, script
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
+    assert answer.returncode == 0, answer.stderr
 
 
 @pytest.fixture

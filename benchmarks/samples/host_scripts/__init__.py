@@ -1,6 +1,7 @@
 """Host scripts: whole programs in the style of Numba's manual."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 SCRIPTS = sorted(path for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
@@ -12,8 +13,15 @@ def with_gemmlab(text):
     return re.sub(r"^from numba import (.*)$", _imports, text, flags=re.M)
 
 
-def _imports(line):
+def with_mlir(text):
+    """A program with its imports of Numba changed to those of numba-cuda-mlir."""
+    text = re.sub(r"^from numba\.cuda\b", "from numba_cuda_mlir.cuda", text, flags=re.M)
+    change = partial(_imports, package="numba_cuda_mlir")
+    return re.sub(r"^from numba import (.*)$", change, text, flags=re.M)
+
+
+def _imports(line, package="gemmlab.simt"):
     names = [name.strip() for name in line[1].split(",")]
     others = [name for name in names if name != "cuda"]
-    lines = ["from gemmlab.simt import cuda"] if "cuda" in names else []
-    return "\n".join(lines + [f"from gemmlab.simt.cuda import {name}" for name in others])
+    lines = [f"from {package} import cuda"] if "cuda" in names else []
+    return "\n".join(lines + [f"from {package}.cuda import {name}" for name in others])

@@ -77,7 +77,9 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _watchers.remove(watcher)
 
 
-def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int) -> None:
+def launched(
+    kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int, cluster: Any = 1
+) -> None:
     """Simulate a launch; HazardError at its first hazard, unless somebody watches."""
     __tracebackhide__ = True  # as in `told_at_the_kernel`
     call = Call(kernel, grid, block, args, shared_bytes)
@@ -92,6 +94,7 @@ def launched(kernel: Any, grid: Any, block: Any, args: tuple, shared_bytes: int)
             block,
             *args,
             shared_bytes=shared_bytes,
+            cluster=cluster,
             on_hazard="collect" if _watchers else "raise",
             sample=next(filter(None, samples), False),
         )
@@ -113,6 +116,7 @@ OPTIONS = (
     *("cache", "debug", "device", "extensions", "fastmath", "forceinline", "inline"),
     *("launch_bounds", "lineinfo", "link", "lto", "max_registers", "nopython", "opt"),
     *("shared_memory_carveout", "cooperative", "abi", "abi_info"),
+    *("opt_level", "capi", "chip", "features", "ptxas_options", "fast_math"),  # numba-cuda-mlir's
 )
 
 
@@ -181,21 +185,22 @@ class SimulatedKernel(Compilable):
     nopython_signatures = signatures
 
     def __getitem__(self, launch: tuple) -> Callable:
-        """kernel[grid, block, stream, shared_bytes], to be called with the arguments.
+        """kernel[grid, block, stream, shared_bytes, cluster], to be called with the arguments.
 
-        As of Numba's, the call returns nothing; `gemmlab.last_report()` says what it did.
+        The last one is numba-cuda-mlir's. As of Numba's, the call returns nothing; `gemmlab.last_report()` says what it did.
         """
-        if not isinstance(launch, tuple) or not 2 <= len(launch) <= 4:
+        if not isinstance(launch, tuple) or not 2 <= len(launch) <= 5:
             raise TypeError(
                 f"{self.__name__}[{launch!r}] does not say how to launch; use [grid, block], or "
-                "[grid, block, stream, shared_bytes]"
+                "[grid, block, stream, shared_bytes], or with a cluster behind these"
             )
         return self.configure(*launch)
 
     def configure(
-        self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
-    ) -> Callable:
-        """Configure a launch as kernel[griddim, blockdim, stream, sharedmem] does."""
+        self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int | None = 0,
+        cluster: Any = None,
+    ) -> Callable:  # fmt: skip
+        """Configure a launch as kernel[griddim, blockdim, stream, sharedmem, cluster] does."""
         if not (stream is None or isinstance(stream, devices.Stream) or stream == 0):
             raise TypeError(f"stream={stream!r} is no stream; use cuda.stream(), or 0")
 
@@ -206,7 +211,7 @@ class SimulatedKernel(Compilable):
             __tracebackhide__ = True  # as in `told_at_the_kernel`
             after: list[Callable[[], None]] = []
             values = self._arguments(args, after)
-            launched(self, griddim, blockdim, values, sharedmem)
+            launched(self, griddim, blockdim, values, sharedmem or 0, cluster or 1)
             for give_back in after:
                 give_back()
             types = tuple(map(type_of, values))
@@ -321,6 +326,8 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
 
     Raises TypeError for an option that is none, NotImplementedError for code of another language.
     """
+    if "fast_math" in options:
+        options["fastmath"] = options.pop("fast_math")
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(f"{unknown[0]!r} is no option of jit; use {', '.join(OPTIONS)}")
