@@ -187,7 +187,8 @@ class SimulatedKernel(Compilable):
     def __getitem__(self, launch: tuple) -> Callable:
         """kernel[grid, block, stream, shared_bytes, cluster], to be called with the arguments.
 
-        The last one is numba-cuda-mlir's. As of Numba's, the call returns nothing; `gemmlab.last_report()` says what it did.
+        The last one is numba-cuda-mlir's. As of Numba's, the call returns nothing;
+        `gemmlab.last_report()` says what it did.
         """
         if not isinstance(launch, tuple) or not 2 <= len(launch) <= 5:
             raise TypeError(
