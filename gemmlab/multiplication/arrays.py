@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,18 +128,53 @@ def multiplies(place: Place) -> bool:
     return place.library == "cupy" or library_of(place).get_float32_matmul_precision() == "highest"
 
 
+MODULES = {"numba": "numba.cuda"}  # where a library makes arrays, if not in its first module
+
+
 def library_of(place: Place) -> Any:
     """The module of a place's library, which has made the arrays."""
     return sys.modules[place.library]
 
 
-def by_library(place: Place, a: Any, b: Any) -> Any:
-    """A·B by the library of a place, which is a GPU; CuPy multiplies on the current one."""
+def by_library(place: Place, otherwise: Any) -> Any:
+    """Return the product (a, b) -> A·B of the library of a place, which is a GPU.
+
+    otherwise : multiplies where the library does not keep to FP32 now
+    """
     library = library_of(place)
-    if place.library == "torch" or library.cuda.runtime.getDevice() == place.device:
-        return library.matmul(a, b)
-    with library.cuda.Device(place.device):
-        return library.matmul(a, b)
+    matmul = library.matmul
+    if place.library == "torch":
+        precision = library.get_float32_matmul_precision
+        return lambda a, b: matmul(a, b) if precision() == "highest" else otherwise(a, b)
+    # CuPy multiplies on the current GPU.
+    current, there = library.cuda.runtime.getDevice, library.cuda.Device(place.device)
+
+    def multiply(a: Any, b: Any) -> Any:
+        if current() == place.device:
+            return matmul(a, b)
+        with there:
+            return matmul(a, b)
+
+    return multiply
+
+
+def turned(x: Any) -> Any:
+    """Return the transposed view of a matrix, or of those of a stack."""
+    return x.transpose(-2, -1) if hasattr(x, "stride") else x.swapaxes(-2, -1)
+
+
+def is_plain(x: Any) -> bool:
+    """Whether an array has memory of its own, and does not stand for another one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(x, torch.Tensor):
+        return True
+    return type(x) in (torch.Tensor, torch.nn.Parameter)
+
+
+def signature(x: Any) -> tuple:
+    """Return what decides who multiplies an array; CuPy's devices have no hash, but a number."""
+    device = x.device
+    return type(x), x.dtype, x.shape, device if type(device).__hash__ else device.id
 
 
 def stream_of(place: Place) -> int:
@@ -152,12 +188,16 @@ def stream_of(place: Place) -> int:
 
 def empty(place: Place, shape: tuple[int, ...], dtype: str) -> Any:
     """Return a new array of a library on a GPU that is the current one."""
-    if place.library == "cupy":
-        return sys.modules["cupy"].empty(shape, dtype)
+    return _maker(sys.modules[MODULES.get(place.library, place.library)], place, dtype)(shape)
+
+
+@cache
+def _maker(library: Any, place: Place, dtype: str) -> Any:
+    """Return what makes arrays of a shape; calls are short, so that it is looked up once."""
     if place.library == "torch":
-        torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=place.device)
-    return sys.modules["numba.cuda"].device_array(shape, dtype)
+        there = library.device("cuda", place.device)
+        return partial(library.empty, dtype=getattr(library, dtype), device=there)
+    return partial(library.empty if place.library == "cupy" else library.device_array, dtype=dtype)
 
 
 class Seen(NamedTuple):
@@ -186,12 +226,13 @@ def seen(x: Any) -> Seen:
 def _seen(x: Any) -> Seen:
     if hasattr(x, "resolve_neg"):  # a tensor, which may be noted as negative
         x = x.resolve_neg()
-    return Seen(x, address_of(x), tuple(x.shape), strides_of(x))
+        return Seen(x, x.data_ptr(), x.shape, strides_of(x))
+    return Seen(x, address_of(x), x.shape, strides_of(x))
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
     """Find the strides of an array [B]; a tensor counts in elements."""
-    return tuple(ITEM * s for s in x.stride()) if hasattr(x, "stride") else x.strides
+    return tuple([ITEM * s for s in x.stride()]) if hasattr(x, "stride") else x.strides
 
 
 def is_transposed(x: Any) -> bool:
@@ -208,6 +249,11 @@ def address_of(x: Any) -> int:
         return x.data.ptr
     told = getattr(x, "__cuda_array_interface__", None) or x.__array_interface__
     return told["data"][0]
+
+
+def bytes_of(x: Any) -> int:
+    """Count the bytes of an array that is one piece of memory."""
+    return x.numel() * x.element_size() if hasattr(x, "numel") else x.nbytes
 
 
 def _contiguous(x: Any) -> Any:

@@ -1,18 +1,23 @@
 """Arrays become launches: a kernel is chosen, its launches are planned once and queued."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from gemmlab.arguments import whole_number
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.multiplication import arrays, plans, products
 from gemmlab.multiplication.arrays import SECTOR, Stack
-from gemmlab.multiplication.choosing import Choice, fastest, fitting
+from gemmlab.multiplication.choosing import MOST, WGMMA, Choice, fastest, fitting, parts_of
+from gemmlab.multiplication.gradients import is_recorded, recorded
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.plans import Bound, Plan
+from gemmlab.multiplication.splits import Split, whole
 
 # So many operations take a processor some ten milliseconds, as long as it takes to bring operands
 # of the host to a GPU and C back.
@@ -22,74 +27,155 @@ KINDS = 256  # of operands, whose plans are kept
 
 def choose(a: Any, b: Any, budget: int | None) -> Choice:
     """Choose what multiplies two arrays, and in which panels."""
-    return _chosen(*arrays.check(a, b), a, b, budget)
+    return _chosen(*arrays.check(a, whole(b)), a, b, bytes_of_workspace(budget))
 
 
-# Kinds of operands that a library multiplies: to know them again takes two microseconds, to check
-# operands ten.
-_handed_over: dict[tuple, arrays.Place] = {}
+Product = Callable[[Any, Any], Any]  # (a, b) -> A·B
 
-
-def _kind(x: Any) -> tuple:
-    """What decides whether a library multiplies an array; CuPy's devices have no hash."""
-    device = getattr(x, "device", None)
-    return type(x), x.dtype, x.shape, getattr(device, "id", device)
+# What was decided for kinds of operands: to know one again takes a microsecond, to check operands
+# ten.
+_decided: dict[tuple, Product] = {}
 
 
 def multiply(a: Any, b: Any, budget: int | None) -> Any:
-    """Return A·B, in an array of the same library on the same device."""
+    """Return A·B, in an array of the same library on the same device.
+
+    budget : bytes of a workspace, which are checked where operands are of a new kind
+    """
     try:
-        kinds = _kind(a), _kind(b), budget
-        place = _handed_over.get(kinds)
-    except (AttributeError, TypeError):  # no arrays, as `check` tells
-        place = None
-    if place is not None and arrays.multiplies(place):
-        return arrays.by_library(place, a, b)
-    place, sizes = arrays.check(a, b)
+        product = _decided[arrays.signature(a), arrays.signature(b), budget]
+    except (KeyError, AttributeError, TypeError):  # new ones, or no arrays, as `check` tells
+        product = decide(a, b, budget)
+    return product(a, b)
+
+
+def decide(a: Any, b: Any, budget: int | None) -> Product:
+    """Check operands of a new kind, and return what multiplies them, which is noted."""
+    (place, sizes), budget = arrays.check(a, whole(b)), bytes_of_workspace(budget)
+    if isinstance(b, Split) and budget is not None:
+        raise ValueError(f"workspace_bytes={budget} with a split b; a split has its memory")
     if place.device is None:
-        return _from_host(place, sizes, a, b, budget)
+        return with_gradients(partial(_from_host, place, sizes, budget=budget), budget)
+    product = with_gradients(partial(multiplied, place, budget), budget)
+    if not arrays.multiplies(place):
+        return product
     if _chosen(place, sizes, a, b, budget).kernel == "library":
-        if len(_handed_over) >= KINDS:
-            _handed_over.clear()
-        _handed_over[kinds] = place
-        return arrays.by_library(place, a, b)
+        product = arrays.by_library(place, product)
+    elif not (arrays.is_plain(a) and arrays.is_plain(whole(b))):
+        product = partial(by_operator, budget)
+    if len(_decided) >= KINDS:
+        _decided.clear()
+    _decided[arrays.signature(a), arrays.signature(b), budget] = product
+    return product
+
+
+def with_gradients(product: Product, budget: int | None) -> Product:
+    """Return a product that PyTorch records where it asks for gradients."""
+    again = partial(multiply, budget=budget)
+
+    def multiply_recorded(a: Any, b: Any) -> Any:
+        if is_recorded(a, whole(b)):
+            return recorded(a, whole(b), lambda a, _: product(a, b), again)
+        return product(a, b)
+
+    return multiply_recorded
+
+
+def by_operator(budget: int | None, a: Any, b: Any) -> Any:
+    """Multiply tensors that stand for others, such as those of a compiler, by an operator."""
+    from gemmlab.multiplication import with_torch
+
+    with_torch.operator_is_there()
+    return sys.modules["torch"].ops.gemmlab.matmul(a, whole(b), budget)
+
+
+def bytes_of_workspace(budget: int | None) -> int | None:
+    """Check the bytes of a workspace; None is no limit."""
+    return None if budget is None else whole_number("workspace_bytes", budget)
+
+
+def multiplied(place: arrays.Place, budget: int | None, a: Any, b: Any) -> Any:
+    """Return A·B as one of our kernels computes it, on the GPU where A and B are."""
     with plans.Current(place.device):
         c, bound, _ = ready(place, a, b, budget)
-        plans.go(bound.calls)
+        bound.queue()
     return c
+
+
+def split(b: Any) -> Split:
+    """Split an array, on its library's stream; where no kernel here reads halves, keep it alone."""
+    place, (batch, *_) = arrays.check(arrays.turned(b), b)
+    if place.device is None or not gpu_status().works or batch > MOST:
+        return Split(b)
+    if detect().compute_capability != WGMMA:
+        return Split(b)
+    with plans.Current(place.device):
+        seen = arrays.seen(b)
+        plan, _ = halving(place.device, seen.kind)
+        halves = arrays.empty(place, (plan.size,), "uint8")
+        start, beside = seen.address - seen.address % SECTOR, arrays.address_of(halves)
+        plan.bound(arrays.stream_of(place), (0, start, 0, beside)).queue()
+    return Split(seen.owner, halves)
 
 
 def _chosen(
     place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
 ) -> Choice:
+    is_split, b = isinstance(b, Split) and b.halves is not None, whole(b)
     if arrays.multiplies(place):  # however operands are stored
-        choice = _choice(place.device, sizes, "nn", budget, place.library)
+        choice = _choice(place.device, sizes, "nn", budget, place.library, is_split)
         if choice.kernel == "library":
             return choice
-    return _choice(place.device, sizes, _layout(map(arrays.is_transposed, (a, b))), budget)
+    layout = _layout(map(arrays.is_transposed, (a, b)))
+    return _choice(place.device, sizes, layout, budget, None, is_split)
 
 
 def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any, Bound, Any]:
     """C, what is to be queued for it, and a workspace to keep until it is, on the current GPU."""
     c = arrays.empty(place, (*a.shape[:-1], b.shape[-1]), "float32")
-    operands = arrays.seen(a), arrays.seen(b), arrays.seen(c)
-    plan = planned(place.device, budget, tuple(x.kind for x in operands))
+    halves = b.halves if isinstance(b, Split) else None
+    operands = arrays.seen(a), arrays.seen(whole(b)), arrays.seen(c)
+    kinds = operands[0].kind, operands[1].kind, operands[2].kind
+    plan = planned(place.device, budget, kinds, halves is not None)
     # Back to its library at the end, which gives it to what the stream does afterwards.
     workspace = arrays.empty(place, (plan.size,), "uint8") if plan.size else None
-    starts = [x.address - x.address % SECTOR for x in operands]
-    beside = arrays.address_of(workspace) if plan.size else 0
-    bound = plan.bound(arrays.stream_of(place), (*starts, beside))
-    return c, bound, (operands, workspace)
+    addresses = (
+        *[x.address - x.address % SECTOR for x in operands],
+        arrays.address_of(workspace) if plan.size else 0,
+        0 if halves is None else arrays.address_of(halves),
+    )
+    return c, plan.bound(arrays.stream_of(place), addresses), (operands, workspace)
 
 
 @lru_cache(maxsize=KINDS)
-def planned(device: int, budget: int | None, kinds: tuple[arrays.Kind, ...]) -> Plan:
+def planned(
+    device: int, budget: int | None, kinds: tuple[arrays.Kind, ...], is_split: bool
+) -> Plan:
     """Return the plan for A, B and C of these kinds, on the GPU that is the current one."""
     a, b, c = (Stack.of(number, *kind) for number, kind in enumerate(kinds))
     layout = _layout(stack.is_transposed for stack in (a, b))
-    choice, planning = _choice(device, (*c.shape, a.shape[2]), layout, budget), Planning()
-    products.multiply(planning, choice, a, b, c)
+    choice = _choice(device, (*c.shape, a.shape[2]), layout, budget, None, is_split)
+    planning, there = Planning(), None
+    if is_split and choice.kernel == "tcec_batched":
+        _, there = halving(device, kinds[1])
+    products.multiply(planning, choice, a, b, c, there)
     return planning.plan(choice)
+
+
+@lru_cache(maxsize=KINDS)
+def halving(device: int, kind: arrays.Kind) -> tuple[Plan, products.Operand]:
+    """Return the plan that writes the halves of a B of this kind, and B as it is then multiplied.
+
+    To the plan, the memory of the halves is its workspace.
+    """
+    b, planning = Stack.of(1, *kind), Planning()
+    batch, k, n = b.shape
+    layout = "n" + _layout([b.is_transposed])
+    choice = Choice("tcec_batched", "", None, batch, 1, n, k, layout, (batch, 1, n))
+    operand = products.prepare(planning, choice, b, 1)
+    moved = [replace(x, of=plans.HALVES) for x in (*operand.out, operand.back)]
+    there = replace(operand, out=tuple(moved[:-1]), back=moved[-1])
+    return planning.plan(choice), there
 
 
 def _from_host(
@@ -97,7 +183,7 @@ def _from_host(
 ) -> Any:
     """Return the product of arrays of the host: on the GPU that is there, or by NumPy."""
     choice = choose(a, b, budget)
-    a, b = arrays.on_host(a), arrays.on_host(b)
+    a, b = arrays.on_host(a), arrays.on_host(whole(b))
     if choice.kernel == "numpy":
         return arrays.as_kind(np.matmul(a, b), place)
     cuda = numba_cuda()
@@ -112,11 +198,12 @@ def _layout(transposed: Iterable[bool]) -> str:
 @lru_cache(maxsize=KINDS)
 def _choice(
     device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None,
-    library: str | None = None,
+    library: str | None = None, is_split: bool = False,
 ) -> Choice:  # fmt: skip
     """Return the kernel, its tiling and its panels.
 
     device : None for the host; library : that may multiply in the kernel's place
+    is_split : B has been split already
     """
     (batch, m, n, k), tiling = sizes, None
     if not gpu_status().works:
@@ -124,7 +211,8 @@ def _choice(
     elif device is None and 2 * batch * m * n * k < FEW_ON_HOST:
         kernel, why = "numpy", "the operands are small and on the host: NumPy multiplies there"
     else:
-        kernel, tiling, why = fastest(detect(), sizes, layout, library)
-    bytes_of = partial(products.workspace_bytes, kernel, layout, k)
+        kernel, tiling, why = fastest(detect(), sizes, layout, library, is_split)
+    parts = parts_of(tiling, sizes, detect().sms) if kernel == "tcec_batched" else 1
+    bytes_of = partial(products.workspace_bytes, kernel, layout, k, parts)
     panels = fitting((batch, m, n), bytes_of, budget)
-    return Choice(kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels))
+    return Choice(kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels), parts)

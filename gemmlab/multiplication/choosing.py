@@ -18,6 +18,7 @@ from gemmlab import kernels
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH
 from gemmlab.model import predict
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
@@ -27,7 +28,7 @@ MMA = (8, 0)  # from which on `mma.sync` multiplies m16n8k16 and `cp.async` copi
 NARROW = 64  # columns of a tile, so that a small product has one for each SM
 # Beside the launch that multiplies: tensor maps; zeros for the exponents of A and of B, and two
 # launches for their scales, each; one launch for lone lines.
-BESIDE = 8
+BESIDE, OF_AN_OPERAND = 8, 3
 # Of Python and the driver, for a call and for each thing that it queues: measured beside an H200 by
 # benchmarks/matmul.py. Only calls of some ten microseconds depend on them.
 CALL, QUEUED = 14e-6, 5e-6
@@ -36,6 +37,12 @@ MOST_BLOCKS = 65_535  # of a grid along y and z
 # Times the predicted time, in which Tensor Cores are taken to be done: beside an H200, of 94 shapes
 # 26 were then multiplied by them, each faster than by cuBLAS (benchmarks/matmul.py --drawn).
 SURE = 1.5
+# Of k in parts: so many at most, of so much at least, where that is worth a launch that adds.
+MOST_PARTS, LEAST_PART, WORTH = 64, 1024, 0.8
+ABOUT = 1.1  # as soon: fewer parts are then better, since each one's sums are written and read
+MANY_TILES = 4  # for each SM: they take turns so often that they end together
+SPLIT_BYTES = 8  # of an element that is split: read once, written once
+ITEM = 4  # bytes of a float32
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Choice:
     batch, m, n, k : of the product; layout : how operands are stored, see `Gemm.layout`
     panels : products, rows and columns of C that are computed at a time
     workspace_bytes : memory beside A, B and C [B]
+    parts : of k, summed by themselves and then added, so that all SMs have work
     """
 
     kernel: str
@@ -61,6 +69,7 @@ class Choice:
     layout: str
     panels: tuple[int, int, int]
     workspace_bytes: int = 0
+    parts: int = 1
 
 
 @dataclass(frozen=True)
@@ -95,14 +104,16 @@ def cost(way: Way) -> tuple[float, float]:
 
 
 def fastest(
-    device: Device, sizes: tuple[int, int, int, int], layout: str, library: str | None = None
-) -> tuple[str, Tiling | None, str]:
+    device: Device, sizes: tuple[int, int, int, int], layout: str, library: str | None = None,
+    is_split: bool = False,
+) -> tuple[str, Tiling | None, str]:  # fmt: skip
     """Return the name of a kernel, its tiling and why.
 
     sizes : batch, m, n and k; library : that multiplies where nothing is known to be faster
+    is_split : B has been split already
     """
     told = "compute capability {}.{}".format(*device.compute_capability)
-    tensor = min(by_tensor_cores(device, sizes, layout), key=cost, default=None)
+    tensor = min(by_tensor_cores(device, sizes, layout, is_split), key=cost, default=None)
     if library and (why := not_sure(device, sizes, tensor)):
         return "library", None, f"{library} multiplies by cuBLAS: {why}"
     units = min(by_units(device, sizes, layout), key=cost, default=None)
@@ -155,22 +166,75 @@ def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> I
         yield Way("pipelined", tiling, one and batch * one, batch, interval(device))
 
 
-def by_tensor_cores(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
+def by_tensor_cores(
+    device: Device, sizes: tuple[int, int, int, int], layout: str, is_split: bool = False
+) -> Iterator[Way]:
     """Multiply all products in a launch by `wgmma`, or one after the other by `mma.sync`."""
     batch, m, n, k = sizes
     if device.compute_capability < MMA:
         return
     if device.compute_capability == WGMMA:
-        name, kernel, times = "tcec_batched", kernels.tcec_split, 1
-        own = kernel.choose(None, Gemm(m, n, k), device)
-        bm, _, bk = own.block
-        tilings = own, replace(own, block=(bm, NARROW, bk))
-        m = batch * -(-m // bm) * bm if batch > 1 else m  # as many tiles, below each other
-    else:
-        name, kernel, times = "tcec_registers", kernels.tcec_registers, batch
-        tilings = [replace(kernel.default, stages=n) for n in range(kernel.default.stages, 1, -1)]
+        yield from by_warpgroups(device, sizes, layout, is_split)
+        return
+    kernel = kernels.tcec_registers
+    tilings = [replace(kernel.default, stages=n) for n in range(kernel.default.stages, 1, -1)]
     for tiling, one in possible(device, kernel, Gemm(m, n, k, layout=layout), tilings):
-        yield Way(name, tiling, one and times * one, times + BESIDE, interval(device))
+        yield Way(kernel.name, tiling, one and batch * one, batch + BESIDE, interval(device))
+
+
+def by_warpgroups(
+    device: Device, sizes: tuple[int, int, int, int], layout: str, is_split: bool
+) -> Iterator[Way]:
+    """Multiply all products, and all parts of k, in a launch by `wgmma`.
+
+    To the model they are one product with as many tiles, below each other. What it does not see:
+    each has a B of its own, which is split, too, and the sums of parts are read again.
+    """
+    (batch, m, n, k), kernel = sizes, kernels.tcec_split
+    own = kernel.choose(None, Gemm(m, n, k), device)
+    bm, bn, bk = own.block
+    for columns in (bn, NARROW):
+        tiling = replace(own, block=(bm, columns, bk))
+        parts = parts_of(tiling, sizes, device.sms)
+        planes, length = parts * batch, length_of(k, parts)
+        rows = planes * -(-m // bm) * bm if planes > 1 else m
+        moved = SPLIT_BYTES * length * n * (-1 if is_split else planes - 1)
+        moved += ITEM * (parts + 1) * batch * m * n if parts > 1 else 0
+        beside = moved / device.dram_bandwidth if device.dram_bandwidth else 0.0
+        problem = Gemm(rows, n, length, layout=layout)
+        for _, one in possible(device, kernel, problem, [tiling]):
+            queued = 1 + BESIDE + (parts > 1) - (OF_AN_OPERAND if is_split else 0)
+            yield Way("tcec_batched", tiling, one and one + beside, queued, interval(device))
+
+
+def parts_of(tiling: Tiling, sizes: tuple[int, int, int, int], sms: int) -> int:
+    """Say in how many parts k is summed: so many that the SMs, which take turns, end together.
+
+    With p parts the last SM is done after ⌈p·tiles / SMs⌉ of them, each a p-th of k.
+
+    >>> tiling = Tiling((128, 128, 64))
+    >>> [parts_of(tiling, (1, n, n, 8192), 132) for n in (256, 1024, 4096)]
+    [8, 2, 1]
+    """
+    (batch, m, n, k), (bm, bn, _) = sizes, tiling.block
+    tiles = batch * -(-m // bm) * -(-n // bn)
+    if tiles >= MANY_TILES * sms:
+        return 1
+
+    def turns(parts: int) -> float:
+        return -(-parts * tiles // sms) / parts
+
+    possible = range(1, max(1, min(MOST_PARTS, k // LEAST_PART)) + 1)
+    least = min(map(turns, possible))
+    if least > WORTH * turns(1):
+        return 1
+    parts = next(parts for parts in possible if turns(parts) <= ABOUT * least)
+    return -(-k // length_of(k, parts))  # none is empty
+
+
+def length_of(k: int, parts: int) -> int:
+    """Return how much of k a part has at most: a multiple of what is copied at a time."""
+    return -(-k // (parts * DEPTH)) * DEPTH
 
 
 def possible(

@@ -7,18 +7,21 @@ from typing import Any
 import numpy as np
 
 from gemmlab import kernels
-from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
+from gemmlab.kernels.batched import adding, lone_lines, scaling, tcec_batched
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.vector_access import FOUR
 from gemmlab.kernels.tcec.shared.split_operands import shared_bytes
 from gemmlab.kernels.tensor_core.shared.tma_tiles import along_k, box_rows
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication.arrays import ITEM, Stack
-from gemmlab.multiplication.choosing import Choice, steps
+from gemmlab.multiplication.choosing import Choice, length_of, steps
 from gemmlab.multiplication.machines import MAP_BYTES, Planning, Simulated, Step, rounded
 from gemmlab.problem import Gemm
 
-MAPS = {"tcec_batched": 4}  # of parts
+MAPS = {"tcec_batched": 4}  # of halves
+# Of k in a sum of FP32 units. By it the error of a chain stays below that of 4096 additions, and C
+# is read and written once more for each: a tenth of the time where k is longer.
+CHAIN = 4096
 
 
 def in_fours(rows: int, columns: int, along: bool) -> tuple[int, int]:
@@ -52,14 +55,20 @@ class Operand:
         return self.out[0].shape[0] // self.stack.shape[0]
 
 
-def multiply(machine: Planning | Simulated, choice: Choice, a: Stack, b: Stack, c: Stack) -> None:
-    """C ← AB, panel by panel. Stacks of shape (batch, m, k), (batch, k, n), (batch, m, n)."""
+def multiply(
+    machine: Planning | Simulated, choice: Choice, a: Stack, b: Stack, c: Stack,
+    ready: Operand | None = None,
+) -> None:  # fmt: skip
+    """C ← AB, panel by panel. Stacks of shape (batch, m, k), (batch, k, n), (batch, m, n).
+
+    ready : B as it is multiplied, where it is and panels take all of it
+    """
     by = {"tcec_batched": by_wgmma, "tcec_registers": by_mma, "pipelined": by_fp32}[choice.kernel]
     (products, rows, columns), whole = choice.panels, (0, choice.k)
     for some in steps(choice.batch, products):
         for across in steps(choice.n, columns):
             with machine.scratch():
-                right = prepare(machine, choice, b.cut(some, whole, across), 1)
+                right = ready or prepare(machine, choice, b.cut(some, whole, across), 1)
                 for down in steps(choice.m, rows):
                     with machine.scratch():
                         left = prepare(machine, choice, a.cut(some, down, whole), 0)
@@ -101,20 +110,26 @@ def taken(kernel: str, along: bool, stored: tuple[int, int, int]) -> tuple[list,
 def by_wgmma(
     machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
-    """Multiply parts by `tcec_batched`."""
+    """Multiply halves by `tcec_batched`; where k has parts, their sums are added up afterwards."""
     tiling, (batch, m, n), of_c = choice.tiling, c.shape, machine.view(c)
-    (box_a, box_b), parts = box_rows(tiling, choice.layout), (*left.out, *right.out)
-    maps = machine.maps(parts, (box_a, box_a, box_b, box_b))
+    (box_a, box_b), halves = box_rows(tiling, choice.layout), (*left.out, *right.out)
+    maps = machine.maps(halves, (box_a, box_a, box_b, box_b))
     paired = n % 2 == 0 == c.strides[1] % (2 * ITEM)
+    length = length_of(choice.k, choice.parts)
+    planes = machine.empty((choice.parts * batch, m, n), "float32") if choice.parts > 1 else of_c
     step = Step(
         tcec_batched.build,
         {"tiling": tiling, "layout": choice.layout, "paired": paired},
-        *tcec_batched.launch(tiling, batch, m, n, machine.device),
+        *tcec_batched.launch(tiling, choice.parts * batch, m, n, machine.device),
         shared_bytes(Gemm(m, n, choice.k), tiling),
         dict(compile_options(tiling)),
     )
-    heights = left.height, right.height
-    machine.launch(step, of_c, choice.k, *maps, *heights, left.back, right.back)
+    sizes, heights = (choice.k, choice.parts, length), (left.height, right.height)
+    machine.launch(step, planes, *sizes, *maps, *heights, left.back, right.back)
+    if choice.parts > 1:
+        aligned = n % FOUR == 0 and c.aligned
+        add = Step(adding.build, {"aligned": aligned}, *adding.launch(batch, m, n))
+        machine.launch(add, planes, choice.parts, of_c)
     sum_lone_lines(machine, left, right, of_c, scaled=False)
 
 
@@ -134,19 +149,33 @@ def by_mma(
 def by_fp32(
     machine: Planning | Simulated, choice: Choice, left: Operand, right: Operand, c: Stack
 ) -> None:
-    """Multiply operands as they are by `pipelined`, one product after the other."""
-    of_a, of_b = ([machine.view(one, 2) for one in x.stored.matrices] for x in (left, right))
+    """Multiply operands as they are by `pipelined`, one product after the other.
+
+    A chain of k additions is wrong by what each one rounds. Where k is long, it is summed in parts,
+    each by a launch of its own, which adds to what the ones before it have stored.
+    """
     aligned = all(stack.aligned for stack in (left.stored, right.stored, c))
-    launch_each(machine, kernels.pipelined, choice, choice.k, of_a, of_b, c, aligned)
+    whole = [(0, size) for size in c.shape]
+    for along in steps(choice.k, CHAIN):
+        a, b = left.stack.cut(whole[0], whole[1], along), right.stack.cut(whole[0], along, whole[2])
+        of_a, of_b = (
+            [machine.view(one.transposed if way == "t" else one, 2) for one in stack.matrices]
+            for stack, way in zip((a, b), choice.layout, strict=True)
+        )
+        k, more = along[1] - along[0], along[0] > 0
+        launch_each(machine, kernels.pipelined, choice, k, of_a, of_b, c, aligned, more)
 
 
 def launch_each(
     machine: Planning | Simulated, kernel: Kernel, choice: Choice, k: int,
-    of_a: list[Any], of_b: list[Any], c: Stack, aligned: bool = True,
+    of_a: list[Any], of_b: list[Any], c: Stack, aligned: bool = True, adds: bool = False,
 ) -> None:  # fmt: skip
-    """Launch a rung of the ladder for one product after the other; k: as A and B are stored."""
+    """Launch a rung of the ladder for one product after the other; k: as A and B are stored.
+
+    adds : C ← AB + C
+    """
     (_, m, n), tiling = c.shape, choice.tiling
-    problem = Gemm(m, n, k, layout=choice.layout)
+    problem = Gemm(m, n, k, beta=float(adds), layout=choice.layout)
     frozen = {"tiling": tiling, **kernel.variant(problem, machine.capability)}
     frozen["aligned"] = frozen["aligned"] and aligned
     step = Step(
@@ -170,11 +199,14 @@ def sum_lone_lines(
     machine.launch(step, a, b, of_c, left.back, right.back)
 
 
-def workspace_bytes(kernel: str, layout: str, k: int, batch: int, m: int, n: int) -> int:
+def workspace_bytes(
+    kernel: str, layout: str, k: int, parts: int, batch: int, m: int, n: int
+) -> int:
     """Memory that `multiply` takes for a panel beside A, B and C [B]."""
     if kernel not in WRITTEN:
         return 0
     total = rounded(MAPS.get(kernel, 0) * MAP_BYTES)
+    total += rounded(ITEM * parts * batch * m * n) if parts > 1 else 0
     for size, along in zip((m, n), along_k(layout), strict=True):
         stored = (batch, size, k) if along else (batch, k, size)
         total += sum(

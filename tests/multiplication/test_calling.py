@@ -67,16 +67,19 @@ def gpu(host, monkeypatch):
             monkeypatch.setattr(module, "numba_cuda", lambda: host)
         if hasattr(module, "detect"):
             monkeypatch.setattr(module, "detect", lambda: H200)
-    monkeypatch.setattr(plans, "_driver", lambda: Driver(host.log))
+    host.driver = Driver(host.log)
+    monkeypatch.setattr(plans, "_driver", lambda: host.driver)
     monkeypatch.setattr(plans, "map_bytes", described)
     monkeypatch.setattr(plans, "function_of", lambda compiled: compiled)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(calling, "fastest", lambda *_: ("tcec_batched", SMALL, "asked for"))
     yield host
     for cached in (
-        machines._kernel, plans._context, plans._bound, calling.planned, calling._choice
+        machines._kernel, plans._context, plans._bound, calling.planned, calling._choice,
+        calling.halving,
     ):  # fmt: skip
         cached.cache_clear()
+    calling._decided.clear()
 
 
 def integers(*shape, seed=1):
@@ -93,8 +96,8 @@ def test_arrays_of_a_gpu_stay_there(gpu):
     assert type(c) is Array
     assert np.array_equal(c, a @ b.swapaxes(1, 2))
     assert gemmlab.matmul_choice(on_gpu(a), on_gpu(b).swapaxes(1, 2)).layout == "nt"
-    assert len(launches(gpu)) == 6  # scale A and B twice, multiply, lone lines
-    queued = [entry for entry in gpu.log if entry[0] in ("launch", "memset", "copy")]
+    assert len(launches(gpu)) == 7  # scale A and B twice, tensor maps, multiply, lone lines
+    queued = [entry for entry in gpu.log if entry[0] in ("launch", "memset")]
     assert {entry[-2 if entry[0] == "launch" else -1] for entry in queued} == {77}
     zeros = [entry[1] for entry in gpu.log if entry[0] == "memset"]
     assert sorted(zeros) == [2 * 36 * 4, 2 * 40 * 4]  # exponents of columns of B and of rows of A
@@ -249,3 +252,80 @@ def test_panels_of_the_budget(gpu):
     c = gemmlab.matmul(on_gpu(a), on_gpu(b), workspace_bytes=budget)
     assert np.array_equal(c, a @ b)
     assert max(gpu.cupy.taken) == choice.workspace_bytes
+
+
+# -------------------------------------------------------------------- calls that come again, quickly
+
+
+def again(a, b, times):
+    """Multiply so often, into the same memory, as a library gives it back."""
+    place = calling.arrays.Place("cupy", 0)
+    c, bound, kept = calling.ready(place, a, b, None)
+    found = []
+    for _ in range(times):
+        c[...] = -1
+        bound.queue()
+        found.append(np.array(c))
+    return found, kept
+
+
+def test_what_comes_back_is_a_graph(gpu):
+    """One call of the driver, from the fourth on; other values at the same addresses are read."""
+    a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
+    found, _ = again(a, b, 4)
+    assert all(np.array_equal(c, a @ b) for c in found)
+    queued = [entry for entry in gpu.log if entry[0] in ("launch", "memset", "graph")]
+    assert [entry[0] for entry in queued].count("graph") == 1
+    assert queued[-1] == ("graph", 9, 77)
+    a[...] = integers(20, 8, seed=3)
+    assert np.array_equal(again(a, b, 5)[0][-1], np.asarray(a) @ np.asarray(b))
+
+
+def test_a_stream_that_records_gets_the_calls(gpu):
+    """Else a graph would be put into the graph of the caller."""
+    a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
+    again(a, b, 4)
+    place = calling.arrays.Place("cupy", 0)
+    c, bound, kept = calling.ready(place, a, b, None)
+    for _ in range(3):
+        bound.queue()
+    gpu.driver.capturing = 77
+    gpu.log.clear()
+    bound.queue()
+    assert {entry[0] for entry in gpu.log} == {"launch", "memset"}
+    assert np.array_equal(c, a @ b)
+    del kept
+
+
+def test_where_no_graph_can_be_made_calls_are_made(gpu, monkeypatch):
+    gpu.driver.cuGraphInstantiate = lambda graph, flags: (801, None)
+    a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
+    found, _ = again(a, b, 5)
+    assert all(np.array_equal(c, a @ b) for c in found)
+    assert "graph" not in {entry[0] for entry in gpu.log}
+
+
+def test_an_operand_is_split_once(gpu):
+    """Its halves have the bits that they have in a product, also as columns, and of a stack."""
+    monkey = np.float32(1 / 3)
+    for a, b in (
+        (integers(20, 72) * monkey, integers(72, 36) * monkey),
+        (integers(2, 20, 72), integers(2, 36, 72).swapaxes(1, 2)),
+    ):
+        a, b = on_gpu(a), on_gpu(b)
+        expected = gemmlab.matmul(a, b)
+        held = gemmlab.split(b)
+        gpu.log.clear()
+        c = gemmlab.matmul(a, held)
+        assert np.array_equal(c, expected)
+        assert len(launches(gpu)) == 5  # scale A twice, tensor maps, multiply, lone lines
+        assert held.nbytes >= 4 * b.size
+    with pytest.raises(ValueError, match="workspace_bytes=9 with a split b"):
+        gemmlab.matmul(a, held, 9)
+
+
+def test_a_split_that_no_kernel_reads_is_the_array():
+    a, b = integers(5, 7), integers(7, 3)
+    held = gemmlab.split(b)
+    assert (held.array is b, held.nbytes, held.shape) == (True, 0, (7, 3))
+    assert np.array_equal(gemmlab.matmul(a, held), a @ b)

@@ -163,7 +163,7 @@ def test_a_kernel_that_has_no_room_is_no_way():
 @pytest.mark.parametrize("kernel", ["tcec_batched", "tcec_registers"])
 def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
     def needs(batch, m, n):
-        return workspace_bytes(kernel, "tn", 1000, batch, m, n)
+        return workspace_bytes(kernel, "tn", 1000, 1, batch, m, n)
 
     whole = needs(5, 900, 700)
     assert fitting((5, 900, 700), needs, None) == fitting((5, 900, 700), needs, whole)
@@ -179,7 +179,7 @@ def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
 def test_the_split_takes_as_many_bytes_as_the_operands():
     m, n, k = 4096, 2048, 8192
     for layout in ("nn", "tt"):
-        told = workspace_bytes("tcec_batched", layout, k, 1, m, n)
+        told = workspace_bytes("tcec_batched", layout, k, 1, 1, m, n)
         assert told == 4 * k * (m + n) + 8 * (m + n) + 4 * 128  # parts, lines, tensor maps
 
 
@@ -392,12 +392,14 @@ def handing(monkeypatch, precision="highest"):
         seen.append((a.shape, b.shape))
         return "by the library"
 
-    torch = SimpleNamespace(matmul=product, get_float32_matmul_precision=lambda: precision)
+    torch = SimpleNamespace(
+        matmul=product, get_float32_matmul_precision=lambda: precision, Tensor=Tensor
+    )
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(calling, "detect", lambda: device("h200"))
     calling._choice.cache_clear()
-    calling._handed_over.clear()
+    calling._decided.clear()
     return seen
 
 
@@ -426,7 +428,32 @@ def test_what_is_handed_over_is_known_again(monkeypatch):
     assert len(checked) == 1
     assert calling.choose(a, b, None).kernel == "library"
     calling._choice.cache_clear()
-    calling._handed_over.clear()
+    calling._decided.clear()
+
+
+def counted(call):
+    """How many functions of Python, and of C, a call enters."""
+    seen = []
+    sys.setprofile(lambda frame, event, argument: seen.append(event))
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return seen.count("call") - 1, seen.count("c_call") - 1  # but for the lambda and setprofile
+
+
+def test_to_hand_over_takes_few_steps(monkeypatch):
+    """A tenth of a microsecond each: these are what a call takes beside the library's own."""
+    handing(monkeypatch)
+    a, b = tensor(8, 16), tensor(16, 4)
+    a.device = b.device = Device("cuda", 0)
+    a.shape, b.shape = (8, 16), (16, 4)  # PyTorch's are no functions of Python
+    gemmlab.matmul(a, b)
+    python, c = counted(lambda: gemmlab.matmul(a, b))
+    assert python <= 9
+    assert c <= 4
+    calling._choice.cache_clear()
+    calling._decided.clear()
 
 
 def test_a_library_that_rounds_to_tf32_does_not_multiply(monkeypatch):
