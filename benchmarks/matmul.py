@@ -1,6 +1,6 @@
 """`gemmlab.matmul` beside the library that owns the arrays: PyTorch in FP32, TF32 off.
 
-    python -m benchmarks.matmul OUT.json [--seed 20261126] [--rounds 5] [--forced]
+    python -m benchmarks.matmul OUT.json [--seed 20261126] [--rounds 7] [--forced]
 
 Products that were chosen, squares and shapes of networks; 40 of sizes that nobody chose, m, n and k
 of 1 to 65536, drawn evenly by their logarithms, half of them multiples of eight, by the old seed 0,
@@ -12,7 +12,7 @@ and 40 by a new one; and ten batches. Normal numbers. Of both ways, which take t
 and errors against float64: by norm, and the largest of an element relative to |A||B|. Then joules a
 product, by the GPU's own counter, in loops of a second. `--forced` prints what our own kernel takes
 where the library multiplies. What ships is gemmlab/recorded/<device>/matmul_torch.json, which
-`gemmlab.measure.benchmarks` reads, and `python -m benchmarks.readme` shows it.
+`gemmlab.measure.beside` reads, and `python -m benchmarks.readme` shows it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, stamp
 from gemmlab.measure import store
 from gemmlab.measure.backends.gpu import provenance
-from gemmlab.measure.benchmarks import REQUIRED, Beside, Joules
+from gemmlab.measure.benchmarks import REQUIRED
+from gemmlab.measure.beside import Beside, Joules
 from gemmlab.multiplication import arrays, calling
 
 OLD_SEED, NEW_SEED, DRAWN = 0, 20261126, 40
@@ -42,6 +43,7 @@ MOST_BYTES, MOST_FLOPS = 4e9, 4e12  # of a product that is drawn
 ROWS = 1024  # of C at most, whose errors are told
 LASTS, MOST_CALLS = 0.02, 1000  # of a loop: seconds, about, and calls
 WARM_UP = 5
+ALONE = 8  # calls that nobody follows, for each loop
 CHOSEN = (
     *((1, n, n, n) for n in (256, 512, 1024, 1536, 2048, 4096, 8192)),
     (1, 4096, 11008, 4096), (1, 333, 7777, 5001), (1, 16, 4096, 4096), (1, 1, 8192, 8192),
@@ -94,7 +96,7 @@ def times(torch: Any, calls: Sequence[Callable], rounds: int) -> list[Times]:
     for call in calls:
         for _ in range(WARM_UP):
             call()
-    alone = [[in_a_row(torch, call, 1) for call in calls] for _ in range(4 * rounds)]
+    alone = [[in_a_row(torch, call, 1) for call in calls] for _ in range(ALONE * rounds)]
     single = [median(column) for column in zip(*alone, strict=True)]
     count = max(2, min(MOST_CALLS, int(LASTS / min(single))))
     rows = [[in_a_row(torch, call, count) for call in calls] for _ in range(rounds)]
@@ -158,7 +160,7 @@ def forced(torch: Any, sizes: tuple[int, int, int, int], rounds: int) -> None:
         return
     place, _ = arrays.check(a, b)
     choice = calling._choice(place.device, sizes, "nn", None)
-    ours = partial(calling.multiplied, place, None, a, b)
+    ours = partial(calling.multiplied, place, None, {}, a, b)
     (single, loop), (_, other) = times(torch, [ours, partial(torch.matmul, a, b)], rounds)
     wrong, largest = errors(torch, ours(), a, b)
     print(
@@ -193,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--seed", type=int, default=NEW_SEED, help="of the sizes drawn anew")
-    parser.add_argument("--rounds", type=int, default=5, help="loops of each")
+    parser.add_argument("--rounds", type=int, default=7, help="loops of each")
     parser.add_argument("--forced", action="store_true", help="our own kernel everywhere, too")
     asked = parser.parse_args(argv)
     if not gpu_status().works:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from benchmarks import ROOT
 from benchmarks.forecast.written import stored
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
-from gemmlab.measure.benchmarks import BesideTorch, beside_torch
+from gemmlab.measure.beside import BesideTorch, beside_torch
 from gemmlab.plots import si
 from gemmlab.plots.ladder import Speed
 from gemmlab.plots.shared.figures import DENSITY, Figure, png
@@ -124,9 +124,9 @@ def matmul_table() -> str:
     ]
     for x in times.products:
         if x.how in ("chosen", "batch"):
-            alone = x.their_single / x.single
+            rate, alone = x.flops / x.loop / 1e12, x.their_single / x.single
             lines.append(
-                f"| {x.name} | {x.kernel} | {x.flops / x.loop / 1e12:.1f} TFLOP/s | {x.ratio:.2f} × "
+                f"| {x.name} | {x.kernel} | {rate:.1f} TFLOP/s | {x.ratio:.2f} × "
                 f"| {alone:.2f} × | {x.error:.1e}, {x.their_error:.1e} |"
             )
     told = "PyTorch in FP32, TF32 off, in the same run; errors by norm, of normal numbers"
@@ -145,15 +145,17 @@ def drawn_sizes(times: BesideTorch, how: str, what: str) -> str:
     mean = statistics.geometric_mean(x.ratio for x in products)
     more = max(x.more for x in products)
     return (
-        f"{what}, 1 to 65,536 each, {len(own)} go to the Tensor Cores{faster}. None takes more than "
-        f"{more * 1e6:.1f} µs longer than PyTorch; by geometric mean they run at {mean:.2f} × its "
-        "speed."
+        f"{what}, 1 to 65,536 each, {len(own)} go to the Tensor Cores{faster}. None takes more "
+        f"than {more * 1e6:.1f} µs longer than PyTorch; by geometric mean they run at {mean:.2f} × "
+        "its speed."
     )
 
 
 def energy(times: BesideTorch) -> str:
     """Joules of products, in a sentence."""
-    told = "; ".join(f"{x.n}³ {x.joules:.3g} J, PyTorch {x.their_joules:.3g} J" for x in times.energy)
+    told = "; ".join(
+        f"{x.n}³ {x.joules:.3g} J, PyTorch {x.their_joules:.3g} J" for x in times.energy
+    )
     return f"Energy of a product in loops of a second, by the GPU's counter: {told}."
 
 

@@ -56,7 +56,7 @@ def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None) -> Choice:
 
 
 def split(b: Any) -> Any:
-    """Return B with its halves in FP16, for `matmul(a, split(b))`: split once, used many times.
+    """Return B with its halves in FP16, which `matmul` takes as B: split once, used many times.
 
     b : as for `matmul`, weights say. The halves take as many bytes as B, which is kept, too: it is
     what the library multiplies where that is faster, and what gradients are computed of. Whoever

@@ -171,10 +171,14 @@ def is_plain(x: Any) -> bool:
     return type(x) in (torch.Tensor, torch.nn.Parameter)
 
 
-def signature(x: Any) -> tuple:
-    """Return what decides who multiplies an array; CuPy's devices have no hash, but a number."""
-    device = x.device
-    return type(x), x.dtype, x.shape, device if type(device).__hash__ else device.id
+def where(x: Any) -> tuple[int, tuple[int, ...]] | None:
+    """Return the address of an array and its strides, as its library counts them.
+
+    None for a tensor that is noted as negative, whose memory holds something else.
+    """
+    if hasattr(x, "data_ptr"):
+        return None if x.is_neg() else (x.data_ptr(), x.stride())
+    return address_of(x), x.strides
 
 
 def stream_of(place: Place) -> int:
@@ -182,8 +186,18 @@ def stream_of(place: Place) -> int:
     if place.library == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream(place.device).ptr
     if place.library == "torch":
-        return sys.modules["torch"].cuda.current_stream(place.device).cuda_stream
+        return _stream_of_torch(sys.modules["torch"])(place.device)
     return 0
+
+
+@cache
+def _stream_of_torch(torch: Any) -> Any:
+    """Return the function (device) -> address of PyTorch's stream.
+
+    The one that its own compiler calls takes a tenth of the time, because it makes no object.
+    """
+    quick = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+    return quick or (lambda device: torch.cuda.current_stream(device).cuda_stream)
 
 
 def empty(place: Place, shape: tuple[int, ...], dtype: str) -> Any:

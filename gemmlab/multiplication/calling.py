@@ -43,10 +43,23 @@ def multiply(a: Any, b: Any, budget: int | None) -> Any:
     budget : bytes of a workspace, which are checked where operands are of a new kind
     """
     try:
-        product = _decided[arrays.signature(a), arrays.signature(b), budget]
-    except (KeyError, AttributeError, TypeError):  # new ones, or no arrays, as `check` tells
+        product = _decided[
+            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device, budget
+        ]
+    except (KeyError, AttributeError):  # new ones, or no arrays, as `check` tells
         product = decide(a, b, budget)
+    except TypeError:  # CuPy's devices have no hash
+        product = _decided.get(kinds_of(a, b, budget)) or decide(a, b, budget)
     return product(a, b)
+
+
+def kinds_of(a: Any, b: Any, budget: int | None) -> tuple:
+    """Return what decides who multiplies; a device that has no hash by what it says of itself."""
+    of_a, of_b = (
+        (type(x), x.dtype, x.shape, x.device if type(x.device).__hash__ else str(x.device))
+        for x in (a, b)
+    )
+    return (*of_a, *of_b, budget)
 
 
 def decide(a: Any, b: Any, budget: int | None) -> Product:
@@ -56,7 +69,7 @@ def decide(a: Any, b: Any, budget: int | None) -> Product:
         raise ValueError(f"workspace_bytes={budget} with a split b; a split has its memory")
     if place.device is None:
         return with_gradients(partial(_from_host, place, sizes, budget=budget), budget)
-    product = with_gradients(partial(multiplied, place, budget), budget)
+    product = with_gradients(partial(multiplied, place, budget, {}), budget)
     if not arrays.multiplies(place):
         return product
     if _chosen(place, sizes, a, b, budget).kernel == "library":
@@ -65,7 +78,7 @@ def decide(a: Any, b: Any, budget: int | None) -> Product:
         product = partial(by_operator, budget)
     if len(_decided) >= KINDS:
         _decided.clear()
-    _decided[arrays.signature(a), arrays.signature(b), budget] = product
+    _decided[kinds_of(a, b, budget)] = product
     return product
 
 
@@ -94,10 +107,15 @@ def bytes_of_workspace(budget: int | None) -> int | None:
     return None if budget is None else whole_number("workspace_bytes", budget)
 
 
-def multiplied(place: arrays.Place, budget: int | None, a: Any, b: Any) -> Any:
-    """Return A·B as one of our kernels computes it, on the GPU where A and B are."""
+def multiplied(
+    place: arrays.Place, budget: int | None, known: dict[tuple, Plan], a: Any, b: Any
+) -> Any:
+    """Return A·B as one of our kernels computes it, on the GPU where A and B are.
+
+    known : the plans of one kind of operands, by where they are and how they are stored
+    """
     with plans.Current(place.device):
-        c, bound, _ = ready(place, a, b, budget)
+        c, bound, _ = ready(place, a, b, budget, known)
         bound.queue()
     return c
 
@@ -130,21 +148,31 @@ def _chosen(
     return _choice(place.device, sizes, layout, budget, None, is_split)
 
 
-def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any, Bound, Any]:
+def ready(
+    place: arrays.Place, a: Any, b: Any, budget: int | None, known: dict[tuple, Plan] | None = None
+) -> tuple[Any, Bound, Any]:
     """C, what is to be queued for it, and a workspace to keep until it is, on the current GPU."""
     c = arrays.empty(place, (*a.shape[:-1], b.shape[-1]), "float32")
-    halves = b.halves if isinstance(b, Split) else None
-    operands = arrays.seen(a), arrays.seen(whole(b)), arrays.seen(c)
-    kinds = operands[0].kind, operands[1].kind, operands[2].kind
-    plan = planned(place.device, budget, kinds, halves is not None)
+    halves, b = (b.halves, b.array) if isinstance(b, Split) else (None, b)
+    of_a, of_b, of_c = arrays.where(a), arrays.where(b), arrays.address_of(c)
+    plan, kept = None, (a, b)
+    if of_a is not None and of_b is not None and known is not None:
+        kinds = of_a[0] % SECTOR, of_a[1], of_b[0] % SECTOR, of_b[1], of_c % SECTOR
+        plan, starts = known.get(kinds), (of_a[0], of_b[0], of_c)
+    if plan is None:
+        kept = operands = arrays.seen(a), arrays.seen(b), arrays.seen(c)
+        starts = tuple(x.address for x in operands)
+        plan = planned(place.device, budget, tuple(x.kind for x in operands), halves is not None)
+        if known is not None and operands[0].owner is a and operands[1].owner is b:
+            known[kinds] = plan  # nothing was copied
     # Back to its library at the end, which gives it to what the stream does afterwards.
     workspace = arrays.empty(place, (plan.size,), "uint8") if plan.size else None
     addresses = (
-        *[x.address - x.address % SECTOR for x in operands],
+        *[start - start % SECTOR for start in starts],
         arrays.address_of(workspace) if plan.size else 0,
         0 if halves is None else arrays.address_of(halves),
     )
-    return c, plan.bound(arrays.stream_of(place), addresses), (operands, workspace)
+    return c, plan.bound(arrays.stream_of(place), addresses), (kept, workspace)
 
 
 @lru_cache(maxsize=KINDS)

@@ -1,8 +1,8 @@
 """Which kernel multiplies: the one that is predicted to take least time on this GPU.
 
 Arrays of PyTorch and CuPy have a library of their own, cuBLAS, which multiplies unless Tensor Cores
-are known to take less time: their predicted time, with half of it added, is less than FP32 units
-could take at best. Thin, small and shallow products are the library's.
+are known to take less time: what they are predicted to take, and some more, is less than the
+fastest SGEMM would. Thin, small and shallow products are the library's.
 
 A call takes the longer of two times: what the GPU is predicted to take, and what Python takes to
 queue it all, because a program that multiplies again and again waits for the slower of the two.
@@ -18,6 +18,7 @@ from gemmlab import kernels
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH
 from gemmlab.model import predict
 from gemmlab.problem import Gemm
@@ -29,14 +30,25 @@ NARROW = 64  # columns of a tile, so that a small product has one for each SM
 # Beside the launch that multiplies: tensor maps; zeros for the exponents of A and of B, and two
 # launches for their scales, each; one launch for lone lines.
 BESIDE, OF_AN_OPERAND = 8, 3
-# Of Python and the driver, for a call and for each thing that it queues: measured beside an H200 by
-# benchmarks/matmul.py. Only calls of some ten microseconds depend on them.
-CALL, QUEUED = 14e-6, 5e-6
+# Of Python and the driver, for a call that comes again, whatever it queues: a graph has it all.
+# Only calls of some ten microseconds depend on it.
+CALL = 30e-6
 FEW = 2 * 1024**3  # operations, from which on an H200's Tensor Cores take less time
 MOST_BLOCKS = 65_535  # of a grid along y and z
-# Times the predicted time, in which Tensor Cores are taken to be done: beside an H200, of 94 shapes
-# 26 were then multiplied by them, each faster than by cuBLAS (benchmarks/matmul.py --drawn).
-SURE = 1.5
+
+# What a product takes by `wgmma` is the sum of these, as an H100 took it (benchmarks/matmul.py): a
+# launch waits for the one before it. `model.predict`, which takes the longest of them, promised
+# half of it where operands are thin.
+COMPUTES = 1.45  # times as long as Tensor Cores at their peak, for whole turns of all SMs
+NARROW_COMPUTES = 1.4  # times that, in tiles of 64 columns
+SPLITS = 1.55  # times as long as a copy
+TILE = 3.1e-6  # for a turn: C is stored, and nothing is multiplied
+# The fastest SGEMM reached 0.752 of the peak of FP32 units there, of 110 products.
+LIBRARY = 0.8
+# Times what is predicted, and beside it in a call that nobody follows, where a graph is launched.
+SURE, ALONE = 1.1, 30e-6
+UNMEASURED = 1.5  # times what is predicted for GPUs on which nothing was measured
+
 # Of k in parts: so many at most, of so much at least, where that is worth a launch that adds.
 MOST_PARTS, LEAST_PART, WORTH = 64, 1024, 0.8
 ABOUT = 1.1  # as soon: fewer parts are then better, since each one's sums are written and read
@@ -79,6 +91,7 @@ class Way:
     gpu : the predicted time of the kernel, without what is between launches; None where the rates
         of the GPU are not known [s]
     between : from one launch to the next [s]
+    sure : times the time that it takes for sure
     """
 
     kernel: str
@@ -86,11 +99,12 @@ class Way:
     gpu: float | None
     queued: int
     between: float
+    sure: float = UNMEASURED
 
     @property
     def seconds(self) -> float:
         """The time of a call, where calls follow each other [s]."""
-        return max((self.gpu or 0.0) + self.queued * self.between, CALL + self.queued * QUEUED)
+        return max((self.gpu or 0.0) + self.queued * self.between, CALL)
 
     @property
     def microseconds(self) -> str:
@@ -143,19 +157,25 @@ def not_sure(device: Device, sizes: tuple[int, int, int, int], tensor: Way | Non
     """Say why it is not known that Tensor Cores take less time than a library; empty if it is."""
     if tensor is None:
         return "this GPU has no Tensor Cores for it"
-    batch, *size = sizes
-    try:
-        at_best = batch * predict(Gemm(*size), device).seconds
-    except ValueError:
-        at_best = None
+    at_best = of_library(device, sizes)
     if at_best is None or tensor.gpu is None:
         return "how fast the Tensor Cores of this GPU are is not known"
-    if SURE * tensor.seconds <= at_best:
+    if max(tensor.sure * tensor.seconds, tensor.seconds + ALONE) <= at_best:
         return ""
     return (
         f"Tensor Cores are not known to be faster (predicted {tensor.microseconds}, FP32 units at "
         f"best {at_best * 1e6:.3g} µs)"
     )
+
+
+def of_library(device: Device, sizes: tuple[int, int, int, int]) -> float | None:
+    """Return what a library's product takes at least; None where a rate is not known [s]."""
+    batch, m, n, k = sizes
+    if "float32" not in device.peak or not device.dram_bandwidth:
+        return None
+    moved = ITEM * batch * (m * k + k * n + m * n)
+    multiplied = 2 * batch * m * n * k / (LIBRARY * device.peak["float32"])
+    return max(multiplied, moved / device.dram_bandwidth)
 
 
 def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> Iterator[Way]:
@@ -187,24 +207,32 @@ def by_warpgroups(
 ) -> Iterator[Way]:
     """Multiply all products, and all parts of k, in a launch by `wgmma`.
 
-    To the model they are one product with as many tiles, below each other. What it does not see:
-    each has a B of its own, which is split, too, and the sums of parts are read again.
+    Launches follow each other, so that their times add up.
     """
-    (batch, m, n, k), kernel = sizes, kernels.tcec_split
-    own = kernel.choose(None, Gemm(m, n, k), device)
-    bm, bn, bk = own.block
-    for columns in (bn, NARROW):
-        tiling = replace(own, block=(bm, columns, bk))
+    kernel = kernels.tcec_split
+    own = kernel.choose(None, Gemm(*sizes[1:]), device)
+    queued = 1 + BESIDE - (OF_AN_OPERAND if is_split else 0)
+    for columns in (own.block[1], NARROW):
+        tiling = replace(own, block=(own.block[0], columns, own.block[2]))
         parts = parts_of(tiling, sizes, device.sms)
-        planes, length = parts * batch, length_of(k, parts)
-        rows = planes * -(-m // bm) * bm if planes > 1 else m
-        moved = SPLIT_BYTES * length * n * (-1 if is_split else planes - 1)
-        moved += ITEM * (parts + 1) * batch * m * n if parts > 1 else 0
-        beside = moved / device.dram_bandwidth if device.dram_bandwidth else 0.0
-        problem = Gemm(rows, n, length, layout=layout)
-        for _, one in possible(device, kernel, problem, [tiling]):
-            queued = 1 + BESIDE + (parts > 1) - (OF_AN_OPERAND if is_split else 0)
-            yield Way("tcec_batched", tiling, one and one + beside, queued, interval(device))
+        # Blocks stay, so that the grid is never too large; the tiling may have no room.
+        for _, known in possible(device, kernel, Gemm(1, 1, 1, layout=layout), [tiling]):
+            gpu = known and by_launches(device, sizes, tiling, parts, is_split)
+            yield Way("tcec_batched", tiling, gpu, queued + (parts > 1), interval(device), SURE)
+
+
+def by_launches(
+    device: Device, sizes: tuple[int, int, int, int], tiling: Tiling, parts: int, is_split: bool
+) -> float:
+    """Add up what the launches of a product take: the split, turns of tiles, and C [s]."""
+    (batch, m, n, k), (bm, bn, _) = sizes, tiling.block
+    turns = -(-parts * batch * -(-m // bm) * -(-n // bn) // device.sms)
+    flops = PRODUCTS * 2 * turns * device.sms * bm * bn * length_of(k, parts)
+    computes = COMPUTES * (NARROW_COMPUTES if bn == NARROW else 1)
+    moved = SPLITS * SPLIT_BYTES * batch * k * (m + (0 if is_split else n))
+    moved += ITEM * batch * m * n * (1 if parts == 1 else 2 * parts + 1)
+    copies = device.dram_copy_bandwidth or device.dram_bandwidth
+    return computes * flops / device.peak["float16"] + moved / copies + TILE * turns
 
 
 def parts_of(tiling: Tiling, sizes: tuple[int, int, int, int], sms: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def is_recorded(a: Any, b: Any) -> bool:
-    """Whether PyTorch records what is done with two arrays of one library, to go back through it."""
+    """Whether PyTorch records what is done with two arrays of one library."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.is_grad_enabled():
         return False

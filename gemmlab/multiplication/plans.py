@@ -8,6 +8,7 @@ times as long. Source: CUDA Driver API, sections Execution Control, Memory Manag
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -40,7 +41,9 @@ class Current:
         self.device = device
 
     def __enter__(self) -> None:
-        go([Call("be used", _driver().cuCtxPushCurrent, (_context(self.device),))])
+        (status,) = _driver().cuCtxPushCurrent(_context(self.device))
+        if status:
+            raise refused("be used", status)
 
     def __exit__(self, *_: object) -> None:
         _driver().cuCtxPopCurrent()
@@ -51,7 +54,12 @@ def go(calls: Iterable[Call]) -> None:
     for what, function, arguments in calls:
         (status,) = function(*arguments)
         if status:
-            raise RuntimeError(f"the GPU would not {what}: {status.name}")
+            raise refused(what, status)
+
+
+def refused(what: str, status: Any) -> RuntimeError:
+    """Say what the driver would not do."""
+    return RuntimeError(f"the GPU would not {what}: {status.name}")
 
 
 def launching(name: str, function: Any, size: tuple[int, ...], stream: int, pointers: int) -> Call:
@@ -85,13 +93,11 @@ def is_recording(stream: int) -> bool:
 class Graph:
     """Recorded calls, which a single one launches on a stream; the driver forgets them with it."""
 
-    def __init__(self, executable: Any, stream: int) -> None:
-        driver = self._driver = _driver()
-        self.executable = executable
+    def __init__(self, executable: Any, stream: Any) -> None:
+        driver = _driver()
         self.calls = (Call("launch a graph", driver.cuGraphLaunch, (executable, stream)),)
-
-    def __del__(self) -> None:
-        self._driver.cuGraphExecDestroy(self.executable)
+        # At the end of a program the driver forgets everything by itself.
+        weakref.finalize(self, driver.cuGraphExecDestroy, executable).atexit = False
 
 
 def recorded_graph(calls_on: Callable[[int], Iterable[Call]], stream: int) -> Graph | None:

@@ -98,11 +98,13 @@ def product(a: Any, b: Any) -> Any:
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    """Return X·Wᵀ and a bias, as `torch.nn.functional.linear` does."""
     c = product(x, weight.t()) if weight.dim() == 2 else NotImplemented
     return c if c is NotImplemented or bias is None else c + bias
 
 
 def addmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """Return α·AB + β·C, as `torch.addmm` does."""
     ab = product(a, b)
     if ab is NotImplemented:
         return ab

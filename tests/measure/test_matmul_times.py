@@ -7,7 +7,7 @@ import pytest
 from benchmarks import matmul as benchmark
 from benchmarks import readme
 from gemmlab.measure import store
-from gemmlab.measure.benchmarks import Beside, Joules, beside_torch
+from gemmlab.measure.beside import Beside, Joules, beside_torch
 
 ROWS = [
     Beside("chosen", 1, 4096, 4096, 4096, "tcec_batched", 1, 9e-4, 8e-4, 3e-3, 2.8e-3, 1e-7, 2e-7,

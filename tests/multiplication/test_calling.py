@@ -254,7 +254,7 @@ def test_panels_of_the_budget(gpu):
     assert max(gpu.cupy.taken) == choice.workspace_bytes
 
 
-# -------------------------------------------------------------------- calls that come again, quickly
+# ------------------------------------------------------------------------ calls that come again
 
 
 def again(a, b, times):

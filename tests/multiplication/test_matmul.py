@@ -393,7 +393,10 @@ def handing(monkeypatch, precision="highest"):
         return "by the library"
 
     torch = SimpleNamespace(
-        matmul=product, get_float32_matmul_precision=lambda: precision, Tensor=Tensor
+        compiler=SimpleNamespace(is_compiling=lambda: False),
+        matmul=product,
+        get_float32_matmul_precision=lambda: precision,
+        Tensor=Tensor,
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
@@ -431,27 +434,30 @@ def test_what_is_handed_over_is_known_again(monkeypatch):
     calling._decided.clear()
 
 
-def counted(call):
-    """How many functions of Python, and of C, a call enters."""
+def entered(call):
+    """The functions of ours that a call enters, in their order."""
     seen = []
-    sys.setprofile(lambda frame, event, argument: seen.append(event))
+
+    def note(frame, event, argument):
+        if event == "call" and "/gemmlab/multiplication/" in frame.f_code.co_filename:
+            seen.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return seen.count("call") - 1, seen.count("c_call") - 1  # but for the lambda and setprofile
+    return seen
 
 
-def test_to_hand_over_takes_few_steps(monkeypatch):
-    """A tenth of a microsecond each: these are what a call takes beside the library's own."""
+def test_to_hand_over_takes_three_steps(monkeypatch):
+    """Half a microsecond each: these are what a call takes beside the library's own."""
     handing(monkeypatch)
     a, b = tensor(8, 16), tensor(16, 4)
     a.device = b.device = Device("cuda", 0)
-    a.shape, b.shape = (8, 16), (16, 4)  # PyTorch's are no functions of Python
-    gemmlab.matmul(a, b)
-    python, c = counted(lambda: gemmlab.matmul(a, b))
-    assert python <= 9
-    assert c <= 4
+    multiply = gemmlab.matmul
+    multiply(a, b)
+    assert entered(lambda: multiply(a, b)) == ["matmul", "multiply", "<lambda>"]
     calling._choice.cache_clear()
     calling._decided.clear()
 

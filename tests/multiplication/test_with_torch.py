@@ -68,7 +68,8 @@ def test_the_mode_multiplies_in_place_of_pytorch(noted):
         lambda: x @ w.t(), lambda: torch.matmul(x, w.t()), lambda: x.mm(w.t()),
         lambda: torch.nn.functional.linear(x, w, bias), lambda: torch.nn.functional.linear(many, w),
         lambda: torch.addmm(bias, x, w.t(), beta=2, alpha=0.5), lambda: torch.bmm(many, stack),
-        lambda: torch.einsum("ij,jk->ik", x, w.t()), lambda: torch.einsum("xyz, xzw -> xyw", many, stack),
+        lambda: torch.einsum("ij,jk->ik", x, w.t()),
+        lambda: torch.einsum("xyz, xzw -> xyw", many, stack),
     ]  # fmt: skip
     plain = [ask() for ask in asked]
     with gemmlab.fp32_from_fp16():

@@ -35,6 +35,9 @@ class Tensor:
     def resolve_neg(self):
         return self
 
+    def is_neg(self):
+        return False
+
     def contiguous(self):
         return Tensor(np.ascontiguousarray(self.data))
 

@@ -6,10 +6,11 @@ beyond its matrix it holds rows of the next one, and these count for elements ou
 because k is filled with zeros. `back_a` and `back_b` undo the scales of rows and columns
 (`scaling`) where C is stored.
 
-A block takes *units*, one after the other: a tile of C and a part of k. Where C has few tiles, k has
-several parts, so that every SM has a unit; their sums go to planes of a workspace, which `adding`
-adds up. And a sum of many is wrong by what each addition rounds: so no sum in registers goes on for
-more than CHUNK of k. What comes after it is summed anew, and added to what the thread has stored.
+A block takes *units*, one after the other: a tile of C and a part of k. Where C has few tiles, k
+has several parts, so that every SM has a unit; their sums go to planes of a workspace, which
+`adding` adds up. And a long sum is wrong by what each of its additions rounds: so no sum in
+registers goes on for more than CHUNK of k. What comes after it is summed anew, and added to what
+the thread has stored.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,6 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, copying, s
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
-
 
 # Of k, in one sum: 64 main products in FP32, and 16 such sums in a sum of 65536. Both chains round
 # little then; a single one of 1024 rounds three times as much.
@@ -143,10 +143,11 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
 
 
 def storing(columns: int, paired: bool) -> Callable:
-    """Give the device function (C, row, col, back_a, back_b, acc, adds) that stores a tile, unscaled.
+    """Give the device function (C, row, col, back_a, back_b, acc, adds) that stores a tile, and
+    undoes its scales.
 
-    adds : to what the same thread has stored there. The L2 cache adds, and nobody waits for what was
-        there; no other thread adds to it, so that the order is always the same
+    adds : to what the same thread has stored there. The L2 cache adds, and nobody waits for what
+        was there; no other thread adds to it, so that the order is always the same
     """
     _, write = warp_mma.two_of("float32", paired)
 

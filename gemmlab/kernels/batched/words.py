@@ -14,7 +14,7 @@ GROUP = 4  # words that a device function names
 
 
 def build(count: int) -> Callable:
-    """Return the kernel (out, words) that writes so many words, whole groups; out (count,) int64."""
+    """Return the kernel (out, words) that writes so many words, whole groups; out (count,)."""
 
     @on_device
     def nothing(out, words):
