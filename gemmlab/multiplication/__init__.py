@@ -45,7 +45,7 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
     [[3.0, 3.0], [3.0, 3.0]]
     """
     torch = sys.modules.get("torch")
-    if torch is not None and torch.compiler.is_compiling() and _with_torch().operator_is_there():
+    if torch is not None and torch.compiler.is_compiling() and _calling().operator_is_there():
         return torch.ops.gemmlab.matmul(a, b, workspace_bytes)
     return _calling().multiply(a, b, workspace_bytes)
 
@@ -75,20 +75,12 @@ def fp32_from_fp16() -> Any:
     product; for float32 tensors on a GPU. All else, and what `matmul` would hand to PyTorch, is
     left as it is. Raises ModuleNotFoundError where PyTorch is not installed.
     """
-    return _with_torch().fp32_from_fp16()
-
-
-# Modules that `import gemmlab` does not need.
+    return _calling().fp32_from_fp16()
 
 
 @cache
 def _calling() -> ModuleType:
+    """The module that does it, which `import gemmlab` does not need."""
     from gemmlab.multiplication import calling
 
     return calling
-
-
-def _with_torch() -> ModuleType:
-    from gemmlab.multiplication import with_torch
-
-    return with_torch

@@ -89,6 +89,41 @@ def contiguous(shape: tuple[int, ...], itemsize: int = ITEM) -> tuple[int, ...]:
     return tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
+@dataclass(frozen=True, eq=False)
+class Split:
+    """An array B with its halves in FP16, for `matmul(a, b)`.
+
+    array : B itself, which the library multiplies where it is faster
+    halves : memory of the same library, as `products.prepare` lays it out; None where no kernel
+        here reads it, and B is multiplied as it is
+    """
+
+    array: Any
+    halves: Any = None
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def device(self) -> Any:
+        return self.array.device
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the halves."""
+        return 0 if self.halves is None else bytes_of(self.halves)
+
+
+def whole(b: Any) -> Any:
+    """Return B, whether it is split or not."""
+    return b.array if isinstance(b, Split) else b
+
+
 ACCEPTED = "NumPy and CuPy arrays, PyTorch tensors and Numba's device arrays"
 
 

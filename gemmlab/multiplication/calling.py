@@ -12,12 +12,11 @@ from gemmlab.arguments import whole_number
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.multiplication import arrays, plans, products
-from gemmlab.multiplication.arrays import SECTOR, Stack
+from gemmlab.multiplication.arrays import SECTOR, Split, Stack, whole
 from gemmlab.multiplication.choosing import MOST, WGMMA, Choice, fastest, fitting, parts_of
-from gemmlab.multiplication.gradients import is_recorded, recorded
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.plans import Bound, Plan
-from gemmlab.multiplication.splits import Split, whole
+from gemmlab.multiplication.with_torch import is_recorded, mode, operator, recorded
 
 # So many operations take a processor some ten milliseconds, as long as it takes to bring operands
 # of the host to a GPU and C back.
@@ -96,10 +95,42 @@ def with_gradients(product: Product, budget: int | None) -> Product:
 
 def by_operator(budget: int | None, a: Any, b: Any) -> Any:
     """Multiply tensors that stand for others, such as those of a compiler, by an operator."""
-    from gemmlab.multiplication import with_torch
-
-    with_torch.operator_is_there()
+    operator_is_there()
     return sys.modules["torch"].ops.gemmlab.matmul(a, whole(b), budget)
+
+
+def operator_is_there() -> bool:
+    """Give PyTorch the operator `gemmlab::matmul`; True.
+
+    PyTorch's compiler calls this while it traces, and takes what it returns for a constant.
+    """
+    return operator(sys.modules["torch"], multiply) is not None
+
+
+operator_is_there._dynamo_marked_constant = True  # as torch.compiler.assume_constant_result does
+
+
+def fp32_from_fp16() -> Any:
+    """Return PyTorch's mode in which its products are ours, where a kernel here is faster."""
+    import torch
+
+    return mode(torch, in_place_of_torch)
+
+
+def in_place_of_torch(a: Any, b: Any) -> Any:
+    """Return A·B of tensors, or NotImplemented for what PyTorch multiplies."""
+    return multiply(a, b, None) if replaces(a, b) else NotImplemented
+
+
+def replaces(a: Any, b: Any) -> bool:
+    """Whether a kernel of ours multiplies two matrices, or stacks of them, in place of PyTorch."""
+    if str(a.dtype) != "torch.float32" or a.dtype != b.dtype or a.device.type != "cuda":
+        return False
+    if a.dim() != b.dim() or a.dim() not in (2, 3) or 0 in (*a.shape, *b.shape):
+        return False
+    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2] or a.device != b.device:
+        return False
+    return choose(a, b, None).kernel != "library"
 
 
 def bytes_of_workspace(budget: int | None) -> int | None:

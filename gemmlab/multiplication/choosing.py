@@ -33,6 +33,9 @@ BESIDE, OF_AN_OPERAND = 8, 3
 # Of Python and the driver, for a call that comes again, whatever it queues: a graph has it all.
 # Only calls of some ten microseconds depend on it.
 CALL = 30e-6
+# Of k, from which on Tensor Cores err no more than a chain of FMAs: 1.14 times at 32, 1.3 at 16, by
+# the emulator of what they compute.
+LEAST_K = 32
 FEW = 2 * 1024**3  # operations, from which on an H200's Tensor Cores take less time
 MOST_BLOCKS = 65_535  # of a grid along y and z
 
@@ -134,8 +137,7 @@ def fastest(
     if not units and not tensor:
         raise ValueError("{1}×{2}×{3} has more tiles than a launch has blocks".format(*sizes))
     if not tensor:
-        lacks = "room for tiles of parts" if device.compute_capability >= MMA else "m16n8k16"
-        return units.kernel, units.tiling, f"{told} has no {lacks}: FP32 units multiply"
+        return units.kernel, units.tiling, f"{lacking(device, sizes)}: FP32 units multiply"
     if units and (units.gpu is None or tensor.gpu is None):
         few = device.compute_capability != WGMMA or 2 * math.prod(sizes) < FEW
         chosen, what = (units, "FP32 units") if few else (tensor, "Tensor Cores")
@@ -153,10 +155,20 @@ def fastest(
     return tensor.kernel, tensor.tiling, f"{told} has {how}; {times}"
 
 
+def lacking(device: Device, sizes: tuple[int, int, int, int]) -> str:
+    """Say why no Tensor Core multiplies."""
+    told = "compute capability {}.{}".format(*device.compute_capability)
+    if device.compute_capability < MMA:
+        return f"{told} has no m16n8k16"
+    if sizes[3] < LEAST_K:
+        return f"a sum of {sizes[3]} is rounded less by FP32 units"
+    return f"{told} has no room for tiles of parts"
+
+
 def not_sure(device: Device, sizes: tuple[int, int, int, int], tensor: Way | None) -> str:
     """Say why it is not known that Tensor Cores take less time than a library; empty if it is."""
     if tensor is None:
-        return "this GPU has no Tensor Cores for it"
+        return lacking(device, sizes)
     at_best = of_library(device, sizes)
     if at_best is None or tensor.gpu is None:
         return "how fast the Tensor Cores of this GPU are is not known"
@@ -191,7 +203,7 @@ def by_tensor_cores(
 ) -> Iterator[Way]:
     """Multiply all products in a launch by `wgmma`, or one after the other by `mma.sync`."""
     batch, m, n, k = sizes
-    if device.compute_capability < MMA:
+    if device.compute_capability < MMA or k < LEAST_K:
         return
     if device.compute_capability == WGMMA:
         yield from by_warpgroups(device, sizes, layout, is_split)

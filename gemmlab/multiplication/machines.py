@@ -15,7 +15,7 @@ from gemmlab.device import device as load_device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions import tensor_map
-from gemmlab.kernels.batched import words
+from gemmlab.kernels.batched import around
 from gemmlab.kernels.kernel import Dim
 from gemmlab.measure.backends.compiled import allow_shared
 from gemmlab.multiplication import plans
@@ -122,7 +122,7 @@ class Planning:
         """Return the tensor maps of matrices, which a launch writes to the workspace."""
         count = len(arrays) * MAP_BYTES // WORD
         held = self.empty((count,), "int64")
-        step = Step(words.build, {"count": count}, *words.launch())
+        step = Step(around.build_words, {"count": count}, *around.launch_words())
         self.launch(step, held, (0,) * count)
         self.map_words.append(Maps(len(self.words) - count, tuple(zip(arrays, rows, strict=True))))
         starts = range(held.offset, held.offset + held.bytes, MAP_BYTES)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab import kernels
-from gemmlab.kernels.batched import adding, lone_lines, scaling, tcec_batched
+from gemmlab.kernels.batched import around, lone_lines, scaling, tcec_batched
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.vector_access import FOUR
 from gemmlab.kernels.tcec.shared.split_operands import shared_bytes
@@ -128,7 +128,7 @@ def by_wgmma(
     machine.launch(step, planes, *sizes, *maps, *heights, left.back, right.back)
     if choice.parts > 1:
         aligned = n % FOUR == 0 and c.aligned
-        add = Step(adding.build, {"aligned": aligned}, *adding.launch(batch, m, n))
+        add = Step(around.build_sum, {"aligned": aligned}, *around.launch_sum(batch, m, n))
         machine.launch(add, planes, choice.parts, of_c)
     sum_lone_lines(machine, left, right, of_c, scaled=False)
 

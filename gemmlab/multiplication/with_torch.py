@@ -1,7 +1,7 @@
-"""What PyTorch asks of a product: an operator for its compiler, and a mode.
+"""What PyTorch asks of a product: gradients, an operator for its compiler, and a mode.
 
-The mode is for programs that are not to be edited: what they ask of PyTorch in FP32 is multiplied
-by `matmul` instead, wherever that does not hand it back to PyTorch anyway.
+Gradients of a product are products, too. The mode is for programs that are not to be edited: what
+they ask of PyTorch in FP32 is multiplied by `matmul` instead, wherever that does not hand it back.
 """
 
 import sys
@@ -10,31 +10,66 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from gemmlab.multiplication import calling
+# ------------------------------------------------------------------------------------- gradients
 
-NAME = "gemmlab::matmul"
-EINSUM = {"ij,jk->ik", "bij,bjk->bik"}  # products, by the first letters of the alphabet or others
+
+def is_recorded(a: Any, b: Any) -> bool:
+    """Whether PyTorch records what is done with two arrays of one library."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return False
+    return isinstance(a, torch.Tensor) and bool(a.requires_grad or b.requires_grad)
+
+
+def recorded(a: Any, b: Any, product: Callable, again: Callable) -> Any:
+    """Return product(a, b), recorded by PyTorch.
+
+    again : computes gradients, of transposed views, and is recorded itself where PyTorch asks for
+        gradients of gradients
+    """
+    return _recorded(sys.modules["torch"])(a, b, product, again)
+
+
+@cache
+def _recorded(torch: ModuleType) -> Callable:
+    class Product(torch.autograd.Function):
+        """C = AB."""
+
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any, product: Callable, again: Callable) -> Any:
+            ctx.save_for_backward(a, b)
+            ctx.again = again
+            return product(a, b)
+
+        @staticmethod
+        def backward(ctx: Any, dc: Any) -> tuple:
+            return (*gradients(ctx, dc, ctx.again), None, None)
+
+    return Product.apply
+
+
+def gradients(ctx: Any, dc: Any, multiply: Callable) -> tuple[Any, Any]:
+    """Return dA = dC·Bᵀ and dB = Aᵀ·dC, each where it is asked for."""
+    (a, b), (for_a, for_b, *_) = ctx.saved_tensors, ctx.needs_input_grad
+    return (
+        multiply(dc, b.transpose(-2, -1)) if for_a else None,
+        multiply(a.transpose(-2, -1), dc) if for_b else None,
+    )
 
 
 # -------------------------------------------------------------------------------------- operator
 
 
-def operator_is_there() -> bool:
-    """Give PyTorch the operator `gemmlab::matmul`, whose shapes its compiler knows; True.
-
-    The compiler calls this function while it traces, and takes what it returns for a constant.
-    """
-    return _operator(sys.modules["torch"]) is not None
-
-
-operator_is_there._dynamo_marked_constant = True  # as torch.compiler.assume_constant_result does
-
-
 @cache
-def _operator(torch: ModuleType) -> Any:
+def operator(torch: ModuleType, multiply: Callable) -> Callable:
+    """Give PyTorch the operator `gemmlab::matmul`, whose shapes its compiler knows.
+
+    multiply : (a, b, budget) -> A·B
+    """
+
     def product(a: Any, b: Any, budget: int | None) -> Any:
         with torch.no_grad():  # the operator itself is recorded
-            return calling.multiply(a, b, budget)
+            return multiply(a, b, budget)
 
     def shape_alone(a: Any, b: Any, budget: int | None) -> Any:
         return a.new_empty((*a.shape[:-1], b.shape[-1]))
@@ -44,89 +79,46 @@ def _operator(torch: ModuleType) -> Any:
         ctx.save_for_backward(a, b)
 
     def back(ctx: Any, dc: Any) -> tuple:
-        (a, b), (for_a, for_b, _) = ctx.saved_tensors, ctx.needs_input_grad
-        da = again(dc, b.transpose(-2, -1), ctx.budget) if for_a else None
-        db = again(a.transpose(-2, -1), dc, ctx.budget) if for_b else None
-        return da, db, None
+        return (*gradients(ctx, dc, lambda a, b: found(a, b, ctx.budget)), None)
 
     schema = "(Tensor a, Tensor b, int? budget) -> Tensor"
-    again = torch.library.custom_op(NAME, product, mutates_args=(), schema=schema)
-    again.register_fake(shape_alone)
-    again.register_autograd(back, setup_context=keep)
-    return again
+    found = torch.library.custom_op("gemmlab::matmul", product, mutates_args=(), schema=schema)
+    found.register_fake(shape_alone)
+    found.register_autograd(back, setup_context=keep)
+    return found
 
 
 # ------------------------------------------------------------------------------------------ mode
 
+EINSUM = {"ij,jk->ik", "bij,bjk->bik"}  # products, by these letters or others in their place
 
-def fp32_from_fp16() -> Any:
-    """Return a context in which PyTorch's own FP32 products on a GPU are those of `matmul`.
 
-    with gemmlab.fp32_from_fp16():
-        loss = network(x)
+def mode(torch: ModuleType, multiply: Callable) -> Any:
+    """Return a context in which PyTorch's products are those of `multiply`.
 
-    It holds for `matmul`, `@`, `mm`, `bmm`, `addmm`, `linear`, and for `einsum` where that is one
-    product; for float32 tensors on a GPU. All else, and what `matmul` would hand to PyTorch, is
-    left as it is. Raises ModuleNotFoundError where PyTorch is not installed.
+    multiply : (a, b) -> A·B of matrices, or of stacks of them, or NotImplemented for PyTorch's own
     """
-    import torch
 
-    return _mode(torch)()
+    def product(a: Any, b: Any) -> Any:
+        if a.dim() > 2 and b.dim() == 2:  # all rows of A below each other: one product
+            c = multiply(a.reshape(-1, a.shape[-1]), b)
+            return c if c is NotImplemented else c.reshape(*a.shape[:-1], b.shape[-1])
+        return multiply(a, b)
 
+    def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+        c = product(x, weight.t()) if weight.dim() == 2 else NotImplemented
+        return c if c is NotImplemented or bias is None else c + bias
 
-def replaces(a: Any, b: Any) -> bool:
-    """Whether a kernel of ours multiplies two matrices, or stacks of them, in place of PyTorch."""
-    if str(a.dtype) != "torch.float32" or a.dtype != b.dtype or a.device.type != "cuda":
-        return False
-    if a.dim() != b.dim() or a.dim() not in (2, 3) or 0 in (*a.shape, *b.shape):
-        return False
-    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2] or a.device != b.device:
-        return False
-    return calling.choose(a, b, None).kernel != "library"
+    def addmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+        ab = product(a, b)
+        if ab is NotImplemented:
+            return ab
+        return (ab if alpha == 1 else alpha * ab) + (c if beta == 1 else beta * c)
 
+    def einsum(equation: Any, *operands: Any) -> Any:
+        is_one = isinstance(equation, str) and len(operands) == 2 and named(equation) in EINSUM
+        return product(*operands) if is_one else NotImplemented
 
-def product(a: Any, b: Any) -> Any:
-    """Return A·B by `matmul`, or NotImplemented for what PyTorch multiplies.
-
-    A stack of A's and one matrix B is one product: all rows of A below each other.
-    """
-    if a.dim() > 2 and b.dim() == 2:
-        rows = a.reshape(-1, a.shape[-1])
-        c = product(rows, b)
-        return c if c is NotImplemented else c.reshape(*a.shape[:-1], b.shape[-1])
-    return calling.multiply(a, b, None) if replaces(a, b) else NotImplemented
-
-
-def linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """Return X·Wᵀ and a bias, as `torch.nn.functional.linear` does."""
-    c = product(x, weight.t()) if weight.dim() == 2 else NotImplemented
-    return c if c is NotImplemented or bias is None else c + bias
-
-
-def addmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """Return α·AB + β·C, as `torch.addmm` does."""
-    ab = product(a, b)
-    if ab is NotImplemented:
-        return ab
-    return (ab if alpha == 1 else alpha * ab) + (c if beta == 1 else beta * c)
-
-
-def einsum(equation: Any, *operands: Any) -> Any:
-    """A product of two matrices, or of stacks of them, in the order of `matmul`."""
-    if not isinstance(equation, str) or len(operands) != 2:
-        return NotImplemented
-    letters = dict.fromkeys(x for x in equation if x.isalpha())
-    for names in ("ijk", "bijk"):
-        named = equation.replace(" ", "").translate(str.maketrans("".join(letters), names)) if (
-            len(letters) == len(names)
-        ) else ""  # fmt: skip
-        if named in EINSUM:
-            return product(*operands)
-    return NotImplemented
-
-
-@cache
-def _mode(torch: ModuleType) -> type:
     of = torch.Tensor
     instead: Mapping[Any, Callable] = {
         **dict.fromkeys((torch.matmul, of.matmul, of.__matmul__), product),
@@ -135,15 +127,35 @@ def _mode(torch: ModuleType) -> type:
         torch.nn.functional.linear: linear,
         torch.einsum: einsum,
     }
+    return _mode(torch)(instead)
 
+
+def named(equation: str) -> str:
+    """Return an equation of `einsum` with the letters i, j and k, behind b where there are four.
+
+    >>> named("xyz, xzw -> xyw")
+    'bij,bjk->bik'
+    """
+    equation = equation.replace(" ", "")
+    letters = "".join(dict.fromkeys(filter(str.isalpha, equation)))
+    names = {3: "ijk", 4: "bijk"}.get(len(letters))
+    return equation.translate(str.maketrans(letters, names)) if names else ""
+
+
+@cache
+def _mode(torch: ModuleType) -> type:
     class Fp32FromFp16(torch.overrides.TorchFunctionMode):
         """While it is entered, products of PyTorch are looked at."""
+
+        def __init__(self, instead: Mapping[Any, Callable]) -> None:
+            super().__init__()
+            self.instead = instead
 
         def __torch_function__(
             self, function: Callable, types: Any, args: tuple = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
-            if (ours := instead.get(function)) is not None and "out" not in kwargs:
+            if (ours := self.instead.get(function)) is not None and "out" not in kwargs:
                 c = ours(*args, **kwargs)
                 if c is not NotImplemented:
                     return c

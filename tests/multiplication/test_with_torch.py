@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.multiplication import calling, with_torch
+from gemmlab.multiplication import calling
 
 torch = pytest.importorskip("torch")
 
@@ -33,7 +33,7 @@ def test_a_compiled_function_is_one_graph(backend):
 
 
 def test_the_operator_is_what_pytorch_asks_of_one():
-    assert with_torch.operator_is_there()
+    assert calling.operator_is_there()
     a, b = randn(5, 7).requires_grad_(), randn(7, 3).requires_grad_()
     torch.library.opcheck(torch.ops.gemmlab.matmul, (a, b, None))
 
@@ -41,7 +41,7 @@ def test_the_operator_is_what_pytorch_asks_of_one():
 def test_tensors_that_stand_for_others_have_shapes():
     from torch._subclasses import FakeTensorMode
 
-    with_torch.operator_is_there()
+    calling.operator_is_there()
     with FakeTensorMode():
         a, b = torch.empty(2, 4, 6, device="cuda"), torch.empty(2, 6, 8, device="cuda")
         assert torch.ops.gemmlab.matmul(a, b, None).shape == (2, 4, 8)
@@ -57,7 +57,7 @@ def noted(monkeypatch):
         return torch.from_numpy(a.detach().numpy() @ b.detach().numpy())
 
     monkeypatch.setattr(calling, "multiply", multiply)
-    monkeypatch.setattr(with_torch, "replaces", lambda a, b: a.dtype == b.dtype == torch.float32)
+    monkeypatch.setattr(calling, "replaces", lambda a, b: a.dtype == b.dtype == torch.float32)
     return seen
 
 
@@ -94,4 +94,4 @@ def test_the_mode_leaves_the_rest_alone(noted):
 
 def test_what_the_mode_replaces(monkeypatch):
     """Products on a GPU that no library makes; of the host nothing."""
-    assert not with_torch.replaces(randn(5, 7), randn(7, 4))
+    assert not calling.replaces(randn(5, 7), randn(7, 4))

@@ -8,7 +8,7 @@ because k is filled with zeros. `back_a` and `back_b` undo the scales of rows an
 
 A block takes *units*, one after the other: a tile of C and a part of k. Where C has few tiles, k
 has several parts, so that every SM has a unit; their sums go to planes of a workspace, which
-`adding` adds up. And a long sum is wrong by what each of its additions rounds: so no sum in
+`around` adds up. And a long sum is wrong by what each of its additions rounds: so no sum in
 registers goes on for more than CHUNK of k. What comes after it is summed anew, and added to what
 the thread has stored.
 """

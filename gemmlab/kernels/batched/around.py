@@ -1,23 +1,66 @@
-"""Planes of sums become C: each element is the sum of what the parts of k gave, in their order.
-
-The order depends on nothing but the number of parts, so that the bits of C are the same every time.
-"""
+"""Launches around *tcec_batched*: tensor maps are written before it, parts of k added after it."""
 
 from collections.abc import Callable
 
 from numpy import int32
 
 from gemmlab.instructions import store_v4
-from gemmlab.kernels.kernel import Dim
+from gemmlab.kernels.kernel import Dim, on_device
 from gemmlab.kernels.simt.shared.vector_access import FOUR, reading
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP
 
+GROUP = 4  # words that a device function names
+
+
+def build_words(count: int) -> Callable:
+    """Return the kernel (out, words) that writes so many words, whole groups; out (count,) int64.
+
+    A copy from the host is recorded by a CUDA graph with the host's address, and reads it anew
+    whenever the graph runs. Arguments of a launch are recorded with their values.
+    """
+
+    @on_device
+    def nothing(out, words):
+        pass
+
+    def writing(n):
+        """A device function that writes from word n on; an index into arguments is a constant."""
+        others = writing(n + GROUP) if n + GROUP < count else nothing
+        n1, n2, n3 = n + 1, n + 2, n + 3
+
+        @on_device
+        def write(out, words):
+            out[n] = words[n]
+            out[n1] = words[n1]
+            out[n2] = words[n2]
+            out[n3] = words[n3]
+            others(out, words)
+
+        return write
+
+    write_all = writing(0)
+
+    def write_words(out, words):
+        if cuda.threadIdx.x == 0:
+            write_all(out, words)
+
+    return write_words
+
+
+def launch_words() -> tuple[Dim, Dim]:
+    """Return (grid, block): a single thread writes."""
+    return (1, 1, 1), (WARP, 1)
+
+
 ROWS = 8  # of a block, a warp each, which has 128 columns
 
 
-def build(aligned: bool) -> Callable:
+def build_sum(aligned: bool) -> Callable:
     """The kernel (planes, parts, C), for planes (batch·parts, m, n) and C (batch, m, n).
+
+    An element is the sum of what the parts of k gave, in their order, which depends on nothing but
+    their number: the bits of C are the same every time.
 
     aligned : rows of both begin at multiples of 16 bytes, and their elements are neighbours
     """
@@ -50,6 +93,6 @@ def build(aligned: bool) -> Callable:
     return add_parts
 
 
-def launch(batch: int, m: int, n: int) -> tuple[Dim, Dim]:
+def launch_sum(batch: int, m: int, n: int) -> tuple[Dim, Dim]:
     """Return (grid, block): rows, columns, and matrices."""
     return (-(-m // ROWS), -(-n // (WARP * FOUR)), batch), (WARP, ROWS)
