@@ -159,8 +159,9 @@ def forced(torch: Any, sizes: tuple[int, int, int, int], rounds: int) -> None:
     if matmul_choice(a, b).kernel != "library" or 2 * batch * m * n * k < 1e9:
         return
     place, _ = arrays.check(a, b)
-    choice = calling._choice(place.device, sizes, "nn", None)
-    ours = partial(calling.multiplied, place, None, {}, a, b)
+    terms = calling.checked(None, 3)
+    choice = calling._choice(place.device, sizes, "nn", terms)
+    ours = partial(calling.multiplied, place, terms, {}, a, b)
     (single, loop), (_, other) = times(torch, [ours, partial(torch.matmul, a, b)], rounds)
     wrong, largest = errors(torch, ours(), a, b)
     print(

@@ -19,7 +19,7 @@ from gemmlab.multiplication.choosing import Choice
 __all__ = ["Choice", "fp32_from_fp16", "matmul", "matmul_choice", "split"]
 
 
-def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
+def matmul(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3) -> Any:
     """Return A·B with errors like those of FP32 arithmetic, by Tensor Cores where that is faster.
 
     a, b : (m, k) and (k, n), or (batch, m, k) and (batch, k, n) float32: arrays of NumPy, CuPy or
@@ -27,6 +27,9 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
         is what `split` made of such an array
     workspace_bytes : memory beside A, B and C that may be used [B]; the split takes as much as A
         and B. With less the work is done in panels, and the result has the same bits
+    products : of halves, 3; or 2 or 1 for whoever can do with less, on GPUs that have `wgmma`. With
+        2, elements of B are represented by 2^-11 of themselves or 2^-28 of the largest one of
+        their column, as FP16 has them, with 1 those of A, too. It is said below for 3
 
     Returns an array of the same library on the same device, row by row; on a GPU it is queued on
     the library's current stream, also into a CUDA graph. Arrays of the host are copied to the GPU
@@ -46,13 +49,13 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
     """
     torch = sys.modules.get("torch")
     if torch is not None and torch.compiler.is_compiling() and _calling().operator_is_there():
-        return torch.ops.gemmlab.matmul(a, b, workspace_bytes)
-    return _calling().multiply(a, b, workspace_bytes)
+        return torch.ops.gemmlab.matmul(a, b, workspace_bytes, products)
+    return _calling().multiply(a, b, workspace_bytes, products)
 
 
-def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None) -> Choice:
+def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3) -> Choice:
     """Tell what `matmul` would do for these operands, and raise what it would raise."""
-    return _calling().choose(a, b, workspace_bytes)
+    return _calling().choose(a, b, workspace_bytes, products)
 
 
 def split(b: Any) -> Any:
@@ -65,17 +68,18 @@ def split(b: Any) -> Any:
     return _calling().split(b)
 
 
-def fp32_from_fp16() -> Any:
+def fp32_from_fp16(products: int = 3) -> Any:
     """Return a context in which PyTorch's own FP32 products on a GPU are those of `matmul`.
 
     with gemmlab.fp32_from_fp16():
         loss = network(x)
 
+    products : as for `matmul`
     It holds for `matmul`, `@`, `mm`, `bmm`, `addmm`, `linear`, and for `einsum` where that is one
     product; for float32 tensors on a GPU. All else, and what `matmul` would hand to PyTorch, is
     left as it is. Raises ModuleNotFoundError where PyTorch is not installed.
     """
-    return _calling().fp32_from_fp16()
+    return _calling().fp32_from_fp16(products)
 
 
 @cache

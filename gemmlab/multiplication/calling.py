@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.multiplication import arrays, plans, products
 from gemmlab.multiplication.arrays import SECTOR, Split, Stack, whole
-from gemmlab.multiplication.choosing import MOST, WGMMA, Choice, fastest, fitting, parts_of
+from gemmlab.multiplication.choosing import MOST, WGMMA, WHOLE, Choice, fastest, fitting, parts_of
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.plans import Bound, Plan
 from gemmlab.multiplication.with_torch import is_recorded, mode, operator, recorded
@@ -24,9 +24,23 @@ FEW_ON_HOST = 2 * 1536**3
 KINDS = 256  # of operands, whose plans are kept
 
 
-def choose(a: Any, b: Any, budget: int | None) -> Choice:
+class Terms(NamedTuple):
+    """A caller asks for these: bytes of a workspace at most, or None, and how many products."""
+
+    budget: int | None
+    products: int
+
+
+def checked(budget: int | None, products: int) -> Terms:
+    """Check what a caller asks for."""
+    if products not in (1, 2, WHOLE) or isinstance(products, bool):
+        raise ValueError(f"products={products!r}; use 1, 2 or {WHOLE}")
+    return Terms(None if budget is None else whole_number("workspace_bytes", budget), products)
+
+
+def choose(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Choice:
     """Choose what multiplies two arrays, and in which panels."""
-    return _chosen(*arrays.check(a, whole(b)), a, b, bytes_of_workspace(budget))
+    return _chosen(*arrays.check(a, whole(b)), a, b, checked(budget, products))
 
 
 Product = Callable[[Any, Any], Any]  # (a, b) -> A·B
@@ -36,54 +50,58 @@ Product = Callable[[Any, Any], Any]  # (a, b) -> A·B
 _decided: dict[tuple, Product] = {}
 
 
-def multiply(a: Any, b: Any, budget: int | None) -> Any:
+def multiply(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Any:
     """Return A·B, in an array of the same library on the same device.
 
-    budget : bytes of a workspace, which are checked where operands are of a new kind
+    budget, products : which are checked where operands are of a new kind
     """
     try:
         product = _decided[
-            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device, budget
-        ]
+            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device,
+            budget, products,
+        ]  # fmt: skip
     except (KeyError, AttributeError):  # new ones, or no arrays, as `check` tells
-        product = decide(a, b, budget)
+        product = decide(a, b, checked(budget, products))
     except TypeError:  # CuPy's devices have no hash
-        product = _decided.get(kinds_of(a, b, budget)) or decide(a, b, budget)
+        terms = checked(budget, products)
+        product = _decided.get(kinds_of(a, b, terms)) or decide(a, b, terms)
     return product(a, b)
 
 
-def kinds_of(a: Any, b: Any, budget: int | None) -> tuple:
+def kinds_of(a: Any, b: Any, terms: Terms) -> tuple:
     """Return what decides who multiplies; a device that has no hash by what it says of itself."""
     of_a, of_b = (
         (type(x), x.dtype, x.shape, x.device if type(x.device).__hash__ else str(x.device))
         for x in (a, b)
     )
-    return (*of_a, *of_b, budget)
+    return (*of_a, *of_b, *terms)
 
 
-def decide(a: Any, b: Any, budget: int | None) -> Product:
+def decide(a: Any, b: Any, terms: Terms) -> Product:
     """Check operands of a new kind, and return what multiplies them, which is noted."""
-    (place, sizes), budget = arrays.check(a, whole(b)), bytes_of_workspace(budget)
-    if isinstance(b, Split) and budget is not None:
-        raise ValueError(f"workspace_bytes={budget} with a split b; a split has its memory")
+    place, sizes = arrays.check(a, whole(b))
+    if isinstance(b, Split) and terms.budget is not None:
+        raise ValueError(f"workspace_bytes={terms.budget} with a split b; a split has its memory")
     if place.device is None:
-        return with_gradients(partial(_from_host, place, sizes, budget=budget), budget)
-    product = with_gradients(partial(multiplied, place, budget, {}), budget)
+        return with_gradients(partial(_from_host, place, sizes, terms), terms)
+    product = with_gradients(partial(multiplied, place, terms, {}), terms)
     if not arrays.multiplies(place):
         return product
-    if _chosen(place, sizes, a, b, budget).kernel == "library":
+    if _chosen(place, sizes, a, b, terms).kernel == "library":
         product = arrays.by_library(place, product)
     elif not (arrays.is_plain(a) and arrays.is_plain(whole(b))):
-        product = partial(by_operator, budget)
+        product = partial(by_operator, terms)
     if len(_decided) >= KINDS:
         _decided.clear()
-    _decided[kinds_of(a, b, budget)] = product
+    _decided[kinds_of(a, b, terms)] = product
     return product
 
 
-def with_gradients(product: Product, budget: int | None) -> Product:
+def with_gradients(product: Product, terms: Terms) -> Product:
     """Return a product that PyTorch records where it asks for gradients."""
-    again = partial(multiply, budget=budget)
+
+    def again(a: Any, b: Any) -> Any:
+        return multiply(a, b, *terms)
 
     def multiply_recorded(a: Any, b: Any) -> Any:
         if is_recorded(a, whole(b)):
@@ -93,10 +111,10 @@ def with_gradients(product: Product, budget: int | None) -> Product:
     return multiply_recorded
 
 
-def by_operator(budget: int | None, a: Any, b: Any) -> Any:
+def by_operator(terms: Terms, a: Any, b: Any) -> Any:
     """Multiply tensors that stand for others, such as those of a compiler, by an operator."""
     operator_is_there()
-    return sys.modules["torch"].ops.gemmlab.matmul(a, whole(b), budget)
+    return sys.modules["torch"].ops.gemmlab.matmul(a, whole(b), *terms)
 
 
 def operator_is_there() -> bool:
@@ -110,19 +128,19 @@ def operator_is_there() -> bool:
 operator_is_there._dynamo_marked_constant = True  # as torch.compiler.assume_constant_result does
 
 
-def fp32_from_fp16() -> Any:
+def fp32_from_fp16(products: int) -> Any:
     """Return PyTorch's mode in which its products are ours, where a kernel here is faster."""
     import torch
 
-    return mode(torch, in_place_of_torch)
+    return mode(torch, partial(in_place_of_torch, checked(None, products)))
 
 
-def in_place_of_torch(a: Any, b: Any) -> Any:
+def in_place_of_torch(terms: Terms, a: Any, b: Any) -> Any:
     """Return A·B of tensors, or NotImplemented for what PyTorch multiplies."""
-    return multiply(a, b, None) if replaces(a, b) else NotImplemented
+    return multiply(a, b, *terms) if replaces(a, b, terms) else NotImplemented
 
 
-def replaces(a: Any, b: Any) -> bool:
+def replaces(a: Any, b: Any, terms: Terms) -> bool:
     """Whether a kernel of ours multiplies two matrices, or stacks of them, in place of PyTorch."""
     if str(a.dtype) != "torch.float32" or a.dtype != b.dtype or a.device.type != "cuda":
         return False
@@ -130,23 +148,16 @@ def replaces(a: Any, b: Any) -> bool:
         return False
     if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2] or a.device != b.device:
         return False
-    return choose(a, b, None).kernel != "library"
+    return choose(a, b, *terms).kernel != "library"
 
 
-def bytes_of_workspace(budget: int | None) -> int | None:
-    """Check the bytes of a workspace; None is no limit."""
-    return None if budget is None else whole_number("workspace_bytes", budget)
-
-
-def multiplied(
-    place: arrays.Place, budget: int | None, known: dict[tuple, Plan], a: Any, b: Any
-) -> Any:
+def multiplied(place: arrays.Place, terms: Terms, known: dict[tuple, Plan], a: Any, b: Any) -> Any:
     """Return A·B as one of our kernels computes it, on the GPU where A and B are.
 
     known : the plans of one kind of operands, by where they are and how they are stored
     """
     with plans.Current(place.device):
-        c, bound, _ = ready(place, a, b, budget, known)
+        c, bound, _ = ready(place, a, b, terms, known)
         bound.queue()
     return c
 
@@ -168,19 +179,19 @@ def split(b: Any) -> Split:
 
 
 def _chosen(
-    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
+    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, terms: Terms
 ) -> Choice:
     is_split, b = isinstance(b, Split) and b.halves is not None, whole(b)
     if arrays.multiplies(place):  # however operands are stored
-        choice = _choice(place.device, sizes, "nn", budget, place.library, is_split)
+        choice = _choice(place.device, sizes, "nn", terms, place.library, is_split)
         if choice.kernel == "library":
             return choice
     layout = _layout(map(arrays.is_transposed, (a, b)))
-    return _choice(place.device, sizes, layout, budget, None, is_split)
+    return _choice(place.device, sizes, layout, terms, None, is_split)
 
 
 def ready(
-    place: arrays.Place, a: Any, b: Any, budget: int | None, known: dict[tuple, Plan] | None = None
+    place: arrays.Place, a: Any, b: Any, terms: Terms, known: dict[tuple, Plan] | None = None
 ) -> tuple[Any, Bound, Any]:
     """C, what is to be queued for it, and a workspace to keep until it is, on the current GPU."""
     c = arrays.empty(place, (*a.shape[:-1], b.shape[-1]), "float32")
@@ -193,7 +204,7 @@ def ready(
     if plan is None:
         kept = operands = arrays.seen(a), arrays.seen(b), arrays.seen(c)
         starts = tuple(x.address for x in operands)
-        plan = planned(place.device, budget, tuple(x.kind for x in operands), halves is not None)
+        plan = planned(place.device, terms, tuple(x.kind for x in operands), halves is not None)
         if known is not None and operands[0].owner is a and operands[1].owner is b:
             known[kinds] = plan  # nothing was copied
     # Back to its library at the end, which gives it to what the stream does afterwards.
@@ -207,13 +218,11 @@ def ready(
 
 
 @lru_cache(maxsize=KINDS)
-def planned(
-    device: int, budget: int | None, kinds: tuple[arrays.Kind, ...], is_split: bool
-) -> Plan:
+def planned(device: int, terms: Terms, kinds: tuple[arrays.Kind, ...], is_split: bool) -> Plan:
     """Return the plan for A, B and C of these kinds, on the GPU that is the current one."""
     a, b, c = (Stack.of(number, *kind) for number, kind in enumerate(kinds))
     layout = _layout(stack.is_transposed for stack in (a, b))
-    choice = _choice(device, (*c.shape, a.shape[2]), layout, budget, None, is_split)
+    choice = _choice(device, (*c.shape, a.shape[2]), layout, terms, None, is_split)
     planning, there = Planning(), None
     if is_split and choice.kernel == "tcec_batched":
         _, there = halving(device, kinds[1])
@@ -238,16 +247,16 @@ def halving(device: int, kind: arrays.Kind) -> tuple[Plan, products.Operand]:
 
 
 def _from_host(
-    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
+    place: arrays.Place, sizes: tuple[int, int, int, int], terms: Terms, a: Any, b: Any
 ) -> Any:
     """Return the product of arrays of the host: on the GPU that is there, or by NumPy."""
-    choice = choose(a, b, budget)
+    choice = choose(a, b, *terms)
     a, b = arrays.on_host(a), arrays.on_host(whole(b))
     if choice.kernel == "numpy":
         return arrays.as_kind(np.matmul(a, b), place)
     cuda = numba_cuda()
     there = (cuda.to_device(np.ascontiguousarray(x)) for x in (a, b))
-    return arrays.as_kind(multiply(*there, budget).copy_to_host(), place)
+    return arrays.as_kind(multiply(*there, *terms).copy_to_host(), place)
 
 
 def _layout(transposed: Iterable[bool]) -> str:
@@ -256,7 +265,7 @@ def _layout(transposed: Iterable[bool]) -> str:
 
 @lru_cache(maxsize=KINDS)
 def _choice(
-    device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None,
+    device: int | None, sizes: tuple[int, int, int, int], layout: str, terms: Terms,
     library: str | None = None, is_split: bool = False,
 ) -> Choice:  # fmt: skip
     """Return the kernel, its tiling and its panels.
@@ -264,14 +273,18 @@ def _choice(
     device : None for the host; library : that may multiply in the kernel's place
     is_split : B has been split already
     """
-    (batch, m, n, k), tiling = sizes, None
+    (batch, m, n, k), (budget, count), tiling = sizes, terms, None
     if not gpu_status().works:
         kernel, why = "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"
     elif device is None and 2 * batch * m * n * k < FEW_ON_HOST:
         kernel, why = "numpy", "the operands are small and on the host: NumPy multiplies there"
     else:
-        kernel, tiling, why = fastest(detect(), sizes, layout, library, is_split)
-    parts = parts_of(tiling, sizes, detect().sms) if kernel == "tcec_batched" else 1
-    bytes_of = partial(products.workspace_bytes, kernel, layout, k, parts)
+        kernel, tiling, why = fastest(detect(), sizes, layout, library, is_split, count)
+    by_parts = kernel == "tcec_batched"
+    parts = parts_of(tiling, sizes, detect().sms) if by_parts else 1
+    count = count if by_parts else WHOLE
+    bytes_of = partial(products.workspace_bytes, kernel, layout, k, parts, count)
     panels = fitting((batch, m, n), bytes_of, budget)
-    return Choice(kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels), parts)
+    return Choice(
+        kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels), parts, count
+    )

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from gemmlab import kernels
 from gemmlab.device import Device
 from gemmlab.device import device as load_device
+from gemmlab.kernels.batched.fewer_products import WHOLE, has_low
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH
 from gemmlab.model import predict
 from gemmlab.problem import Gemm
@@ -56,7 +56,7 @@ UNMEASURED = 1.5  # times what is predicted for GPUs on which nothing was measur
 MOST_PARTS, LEAST_PART, WORTH = 64, 1024, 0.8
 ABOUT = 1.1  # as soon: fewer parts are then better, since each one's sums are written and read
 MANY_TILES = 4  # for each SM: they take turns so often that they end together
-SPLIT_BYTES = 8  # of an element that is split: read once, written once
+SPLIT_BYTES, HALF = 8, 2  # of an element that is split: read once, two halves written once
 ITEM = 4  # bytes of a float32
 
 
@@ -72,6 +72,7 @@ class Choice:
     panels : products, rows and columns of C that are computed at a time
     workspace_bytes : memory beside A, B and C [B]
     parts : of k, summed by themselves and then added, so that all SMs have work
+    products : of halves: 3, or fewer, where less is asked for
     """
 
     kernel: str
@@ -85,6 +86,7 @@ class Choice:
     panels: tuple[int, int, int]
     workspace_bytes: int = 0
     parts: int = 1
+    products: int = WHOLE
 
 
 @dataclass(frozen=True)
@@ -122,15 +124,16 @@ def cost(way: Way) -> tuple[float, float]:
 
 def fastest(
     device: Device, sizes: tuple[int, int, int, int], layout: str, library: str | None = None,
-    is_split: bool = False,
+    is_split: bool = False, products: int = WHOLE,
 ) -> tuple[str, Tiling | None, str]:  # fmt: skip
     """Return the name of a kernel, its tiling and why.
 
     sizes : batch, m, n and k; library : that multiplies where nothing is known to be faster
-    is_split : B has been split already
+    is_split : B has been split already; products : of halves
     """
     told = "compute capability {}.{}".format(*device.compute_capability)
-    tensor = min(by_tensor_cores(device, sizes, layout, is_split), key=cost, default=None)
+    ways = by_tensor_cores(device, sizes, layout, is_split, products)
+    tensor = min(ways, key=cost, default=None)
     if library and (why := not_sure(device, sizes, tensor)):
         return "library", None, f"{library} multiplies by cuBLAS: {why}"
     units = min(by_units(device, sizes, layout), key=cost, default=None)
@@ -199,14 +202,15 @@ def by_units(device: Device, sizes: tuple[int, int, int, int], layout: str) -> I
 
 
 def by_tensor_cores(
-    device: Device, sizes: tuple[int, int, int, int], layout: str, is_split: bool = False
-) -> Iterator[Way]:
+    device: Device, sizes: tuple[int, int, int, int], layout: str, is_split: bool = False,
+    products: int = WHOLE,
+) -> Iterator[Way]:  # fmt: skip
     """Multiply all products in a launch by `wgmma`, or one after the other by `mma.sync`."""
     batch, m, n, k = sizes
     if device.compute_capability < MMA or k < LEAST_K:
         return
     if device.compute_capability == WGMMA:
-        yield from by_warpgroups(device, sizes, layout, is_split)
+        yield from by_warpgroups(device, sizes, layout, is_split, products)
         return
     kernel = kernels.tcec_registers
     tilings = [replace(kernel.default, stages=n) for n in range(kernel.default.stages, 1, -1)]
@@ -215,7 +219,7 @@ def by_tensor_cores(
 
 
 def by_warpgroups(
-    device: Device, sizes: tuple[int, int, int, int], layout: str, is_split: bool
+    device: Device, sizes: tuple[int, int, int, int], layout: str, is_split: bool, products: int
 ) -> Iterator[Way]:
     """Multiply all products, and all parts of k, in a launch by `wgmma`.
 
@@ -229,19 +233,21 @@ def by_warpgroups(
         parts = parts_of(tiling, sizes, device.sms)
         # Blocks stay, so that the grid is never too large; the tiling may have no room.
         for _, known in possible(device, kernel, Gemm(1, 1, 1, layout=layout), [tiling]):
-            gpu = known and by_launches(device, sizes, tiling, parts, is_split)
+            gpu = known and by_launches(device, sizes, tiling, parts, is_split, products)
             yield Way("tcec_batched", tiling, gpu, queued + (parts > 1), interval(device), SURE)
 
 
 def by_launches(
-    device: Device, sizes: tuple[int, int, int, int], tiling: Tiling, parts: int, is_split: bool
-) -> float:
+    device: Device, sizes: tuple[int, int, int, int], tiling: Tiling, parts: int, is_split: bool,
+    products: int,
+) -> float:  # fmt: skip
     """Add up what the launches of a product take: the split, turns of tiles, and C [s]."""
     (batch, m, n, k), (bm, bn, _) = sizes, tiling.block
     turns = -(-parts * batch * -(-m // bm) * -(-n // bn) // device.sms)
-    flops = PRODUCTS * 2 * turns * device.sms * bm * bn * length_of(k, parts)
+    flops = products * 2 * turns * device.sms * bm * bn * length_of(k, parts)
     computes = COMPUTES * (NARROW_COMPUTES if bn == NARROW else 1)
-    moved = SPLITS * SPLIT_BYTES * batch * k * (m + (0 if is_split else n))
+    of_a, of_b = (SPLIT_BYTES - (0 if has_low(products, side) else HALF) for side in (0, 1))
+    moved = SPLITS * batch * k * (of_a * m + (0 if is_split else of_b * n))
     moved += ITEM * batch * m * n * (1 if parts == 1 else 2 * parts + 1)
     copies = device.dram_copy_bandwidth or device.dram_bandwidth
     return computes * flops / device.peak["float16"] + moved / copies + TILE * turns

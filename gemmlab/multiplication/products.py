@@ -1,6 +1,7 @@
 """C = AB on a machine: operands scaled and split, multiplied, and lines that need it by FP32."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from gemmlab import kernels
 from gemmlab.kernels.batched import around, lone_lines, scaling, tcec_batched
+from gemmlab.kernels.batched.fewer_products import has_low
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.vector_access import FOUR
 from gemmlab.kernels.tcec.shared.split_operands import shared_bytes
@@ -29,11 +31,17 @@ def in_fours(rows: int, columns: int, along: bool) -> tuple[int, int]:
     return -(-rows // FOUR) * FOUR, -(-columns // FOUR) * FOUR
 
 
-# What is written of operands for a kernel: how, in which formats, and in which shape.
-WRITTEN = {
-    "tcec_batched": (scaling.parts, ("float16", "float16"), tcec_batched.stack),
-    "tcec_registers": (scaling.copies, ("float32",), in_fours),
-}
+# Of operands, for a kernel: in which shape they are written.
+SHAPES = {"tcec_batched": tcec_batched.stack, "tcec_registers": in_fours}
+
+
+def writing_of(kernel: str, products: int, side: int) -> tuple[Callable, tuple[str, ...]]:
+    """Return how an operand is written, A (side 0) or B, and in which formats."""
+    if kernel == "tcec_registers":
+        return scaling.copies, ("float32",)
+    if has_low(products, side):
+        return scaling.parts, ("float16", "float16")
+    return scaling.highs, ("float16",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +86,14 @@ def multiply(
 def prepare(machine: Planning | Simulated, choice: Choice, stack: Stack, side: int) -> Operand:
     """Return a panel of A (side 0) or of B, scaled and written as the kernel reads it."""
     stored = stack.transposed if choice.layout[side] == "t" else stack
-    if choice.kernel not in WRITTEN:
+    if choice.kernel not in SHAPES:
         return Operand(stack, stored)
     along = along_k(choice.layout)[side]
-    out, lines = taken(choice.kernel, along, stored.shape)
+    writing, formats = writing_of(choice.kernel, choice.products, side)
+    out, lines = taken(choice.kernel, formats, along, stored.shape)
     out = tuple(machine.empty(*each) for each in out)
     found, back, x = machine.zeros(*lines[0]), machine.empty(*lines[1]), machine.view(stored)
-    frozen = {"along": along, "aligned": stored.aligned, "writing": WRITTEN[choice.kernel][0]}
+    frozen = {"along": along, "aligned": stored.aligned, "writing": writing}
     batch, (rows, columns) = stored.shape[0], out[0].shape
     written = (rows // batch, columns), batch
     first, again = (
@@ -96,10 +105,12 @@ def prepare(machine: Planning | Simulated, choice: Choice, stack: Stack, side: i
     return Operand(stack, stored, out, back)
 
 
-def taken(kernel: str, along: bool, stored: tuple[int, int, int]) -> tuple[list, list]:
+def taken(
+    kernel: str, formats: tuple[str, ...], along: bool, stored: tuple[int, int, int]
+) -> tuple[list, list]:
     """Shapes and formats of what is written of an operand, and of what is told of its lines."""
-    (batch, rows, columns), (_, formats, shape) = stored, WRITTEN[kernel]
-    height, length = shape(rows, columns, along)
+    batch, rows, columns = stored
+    height, length = SHAPES[kernel](rows, columns, along)
     lines = batch, rows if along else columns
     return (
         [((batch * height, length), dtype) for dtype in formats],
@@ -112,14 +123,20 @@ def by_wgmma(
 ) -> None:
     """Multiply halves by `tcec_batched`; where k has parts, their sums are added up afterwards."""
     tiling, (batch, m, n), of_c = choice.tiling, c.shape, machine.view(c)
-    (box_a, box_b), halves = box_rows(tiling, choice.layout), (*left.out, *right.out)
+    (box_a, box_b) = box_rows(tiling, choice.layout)
+    halves = (left.out[0], left.out[-1], right.out[0], right.out[-1])  # high alone stands for both
     maps = machine.maps(halves, (box_a, box_a, box_b, box_b))
     paired = n % 2 == 0 == c.strides[1] % (2 * ITEM)
     length = length_of(choice.k, choice.parts)
     planes = machine.empty((choice.parts * batch, m, n), "float32") if choice.parts > 1 else of_c
     step = Step(
         tcec_batched.build,
-        {"tiling": tiling, "layout": choice.layout, "paired": paired},
+        {
+            "tiling": tiling,
+            "layout": choice.layout,
+            "paired": paired,
+            "products": choice.products,
+        },
         *tcec_batched.launch(tiling, choice.parts * batch, m, n, machine.device),
         shared_bytes(Gemm(m, n, choice.k), tiling),
         dict(compile_options(tiling)),
@@ -200,18 +217,19 @@ def sum_lone_lines(
 
 
 def workspace_bytes(
-    kernel: str, layout: str, k: int, parts: int, batch: int, m: int, n: int
+    kernel: str, layout: str, k: int, parts: int, products: int, batch: int, m: int, n: int
 ) -> int:
     """Memory that `multiply` takes for a panel beside A, B and C [B]."""
-    if kernel not in WRITTEN:
+    if kernel not in SHAPES:
         return 0
     total = rounded(MAPS.get(kernel, 0) * MAP_BYTES)
     total += rounded(ITEM * parts * batch * m * n) if parts > 1 else 0
-    for size, along in zip((m, n), along_k(layout), strict=True):
+    for side, (size, along) in enumerate(zip((m, n), along_k(layout), strict=True)):
         stored = (batch, size, k) if along else (batch, k, size)
+        _, formats = writing_of(kernel, products, side)
         total += sum(
             rounded(math.prod(shape) * np.dtype(dtype).itemsize)
-            for each in taken(kernel, along, stored)
+            for each in taken(kernel, formats, along, stored)
             for shape, dtype in each
         )
     return total

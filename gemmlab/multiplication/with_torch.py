@@ -64,24 +64,24 @@ def gradients(ctx: Any, dc: Any, multiply: Callable) -> tuple[Any, Any]:
 def operator(torch: ModuleType, multiply: Callable) -> Callable:
     """Give PyTorch the operator `gemmlab::matmul`, whose shapes its compiler knows.
 
-    multiply : (a, b, budget) -> A·B
+    multiply : (a, b, budget, products) -> A·B
     """
 
-    def product(a: Any, b: Any, budget: int | None) -> Any:
+    def product(a: Any, b: Any, budget: int | None, products: int) -> Any:
         with torch.no_grad():  # the operator itself is recorded
-            return multiply(a, b, budget)
+            return multiply(a, b, budget, products)
 
-    def shape_alone(a: Any, b: Any, budget: int | None) -> Any:
+    def shape_alone(a: Any, b: Any, budget: int | None, products: int) -> Any:
         return a.new_empty((*a.shape[:-1], b.shape[-1]))
 
     def keep(ctx: Any, inputs: tuple, output: Any) -> None:
-        a, b, ctx.budget = inputs
+        a, b, *ctx.terms = inputs
         ctx.save_for_backward(a, b)
 
     def back(ctx: Any, dc: Any) -> tuple:
-        return (*gradients(ctx, dc, lambda a, b: found(a, b, ctx.budget)), None)
+        return (*gradients(ctx, dc, lambda a, b: found(a, b, *ctx.terms)), None, None)
 
-    schema = "(Tensor a, Tensor b, int? budget) -> Tensor"
+    schema = "(Tensor a, Tensor b, int? budget, int products) -> Tensor"
     found = torch.library.custom_op("gemmlab::matmul", product, mutates_args=(), schema=schema)
     found.register_fake(shape_alone)
     found.register_autograd(back, setup_context=keep)

@@ -38,6 +38,7 @@ def on_gpu(x):
 
 
 SMALL = Tiling((128, 64, 64), stages=2)
+TERMS = calling.checked(None, 3)
 
 
 @pytest.fixture
@@ -194,12 +195,12 @@ def test_what_is_allowed_is_what_is_launched_with(gpu):
 @pytest.mark.usefixtures("gpu")
 def test_host_arrays_go_to_the_gpu_and_come_back(monkeypatch):
     went = []
-    monkeypatch.setattr(calling, "multiply", lambda a, b, budget: went.append((a, b)) or Back())
+    monkeypatch.setattr(calling, "multiply", lambda a, b, *_: went.append((a, b)) or Back())
     monkeypatch.setattr(calling, "FEW_ON_HOST", 2 * 8**3)
     a = integers(8, 8)
     assert gemmlab.matmul_choice(a, a).kernel == "tcec_batched"
     assert gemmlab.matmul_choice(a[:7], a).kernel == "numpy"
-    assert calling._from_host(*calling.arrays.check(a, a), a, a, None) == "came back"
+    assert calling._from_host(*calling.arrays.check(a, a), TERMS, a, a) == "came back"
     assert len(went) == 1
 
 
@@ -271,7 +272,7 @@ def test_what_comes_back_is_a_graph(gpu, monkeypatch):
     """
     monkeypatch.setattr(plans, "OFTEN", 1)
     a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
-    c, bound, kept = calling.ready(calling.arrays.Place("cupy", 0), a, b, None)
+    c, bound, kept = calling.ready(calling.arrays.Place("cupy", 0), a, b, TERMS)
     alone = queued(gpu, bound)
     assert alone == ["memset", "launch", "launch"] * 2 + ["launch"] * 3
     a[...] = integers(20, 8, seed=3)
@@ -287,7 +288,7 @@ def test_where_no_graph_can_be_made_calls_are_made(gpu, monkeypatch):
     monkeypatch.setattr(plans, "OFTEN", 1)
     gpu.driver.cuGraphInstantiate = lambda graph, flags: (801, None)
     a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
-    c, bound, kept = calling.ready(calling.arrays.Place("cupy", 0), a, b, None)
+    c, bound, kept = calling.ready(calling.arrays.Place("cupy", 0), a, b, TERMS)
     bound.queue()
     assert bound.graph is None
     assert np.array_equal(c, np.asarray(a) @ np.asarray(b))

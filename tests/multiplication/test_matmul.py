@@ -71,6 +71,9 @@ def test_what_does_not_fit_is_quoted(told):
         with pytest.raises((TypeError, ValueError)) as caught:
             ask(*WRONG[told])
         assert told in str(caught.value)
+    for products in (0, 4, True):
+        with pytest.raises(ValueError, match=f"products={products}; use 1, 2 or 3"):
+            gemmlab.matmul(A, B, products=products)
     with pytest.raises(TypeError, match="workspace_bytes"):
         gemmlab.matmul(A, B, workspace_bytes=1.5)
 
@@ -160,7 +163,7 @@ def test_a_kernel_that_has_no_room_is_no_way():
 @pytest.mark.parametrize("kernel", ["tcec_batched", "tcec_registers"])
 def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
     def needs(batch, m, n):
-        return workspace_bytes(kernel, "tn", 1000, 1, batch, m, n)
+        return workspace_bytes(kernel, "tn", 1000, 1, 3, batch, m, n)
 
     whole = needs(5, 900, 700)
     assert fitting((5, 900, 700), needs, None) == fitting((5, 900, 700), needs, whole)
@@ -176,7 +179,7 @@ def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
 def test_the_split_takes_as_many_bytes_as_the_operands():
     m, n, k = 4096, 2048, 8192
     for layout in ("nn", "tt"):
-        told = workspace_bytes("tcec_batched", layout, k, 1, 1, m, n)
+        told = workspace_bytes("tcec_batched", layout, k, 1, 3, 1, m, n)
         assert told == 4 * k * (m + n) + 8 * (m + n) + 4 * 128  # parts, lines, tensor maps
 
 

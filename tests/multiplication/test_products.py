@@ -28,7 +28,7 @@ KERNELS = pytest.mark.parametrize("kernel", TILINGS)
 EVERY = TILINGS["tcec_batched"].block[2] // 16  # instructions between two sums in FP32
 
 
-def product(kernel, a, b, layout="nn", panels=None, machine=None, parts=1):
+def product(kernel, a, b, layout="nn", panels=None, machine=None, parts=1, count=3):
     """A·B of stacks, stored as `layout` says, on the simulated GPU."""
     a, b = (
         x if way == "n" else np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
@@ -36,7 +36,17 @@ def product(kernel, a, b, layout="nn", panels=None, machine=None, parts=1):
     )
     (batch, m, k), n = a.shape, b.shape[2]
     choice = Choice(
-        kernel, "", TILINGS[kernel], batch, m, n, k, layout, panels or (batch, m, n), parts=parts
+        kernel,
+        "",
+        TILINGS[kernel],
+        batch,
+        m,
+        n,
+        k,
+        layout,
+        panels or (batch, m, n),
+        parts=parts,
+        products=count,
     )
     c = np.full((batch, m, n), np.nan, np.float32)
     multiply(machine or Simulated(), choice, *(Stack.of(*seen(x)) for x in (a, b, c)))
@@ -89,6 +99,24 @@ def test_long_sums_are_sums_of_parts_to_the_bit(monkeypatch):
         expected = expected + total
     c = product("tcec_batched", a, b, "nt", parts=parts)
     assert np.array_equal(c[0], expected / scale**2)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_fewer_products_have_the_bits_of_the_emulator(count):
+    """And errors below what is said beforehand: B, or both, as FP16 has them."""
+    a, b = normal(1, 32, 100), normal(1, 100, 40)
+    c = product("tcec_batched", a, b, "nt", count=count)[0]
+    scale = np.float32(2.0**GUESS)
+    x, y = a[0] * scale, b[0] * scale
+    if count == 2:  # without a low half of B, the third product adds zeros
+        expected = emulated_matmul(x, y.astype(np.float16).astype(np.float32), Policy(every=EVERY))
+    else:
+        expected = emulated_matmul(x, y, Policy(products=1, every=EVERY))
+    assert np.array_equal(c, expected / scale**2)
+    exact = a[0].astype(float) @ b[0].astype(float)
+    represented = 2.0**-11 * (3 - count) + 2.0**-21
+    assert backward_error(c, exact, a[0], b[0]) <= represented + fma_chain_bound(100)
+    assert backward_error(c, exact, a[0], b[0]) > represented / 100
 
 
 @pytest.mark.parametrize("n", [32, 33])
@@ -171,9 +199,9 @@ def test_every_launch_is_needed(launch):
 def test_k_is_filled_with_zeros(monkeypatch):
     """Else rows of the next matrix would be summed."""
     a, b = integers(2, 35, 71), integers(2, 71, 33)
-    writing, formats, _ = products.WRITTEN["tcec_batched"]
-    unfilled = writing, formats, lambda rows, columns, along: (rows, -(-columns // 8) * 8)
-    monkeypatch.setitem(products.WRITTEN, "tcec_batched", unfilled)
+    monkeypatch.setitem(
+        products.SHAPES, "tcec_batched", lambda rows, columns, along: (rows, -(-columns // 8) * 8)
+    )
     assert not np.array_equal(product("tcec_batched", a, b, "tn"), a @ b)
 
 
@@ -189,13 +217,13 @@ def test_panels_take_the_memory_that_is_told(kernel, panels):
         ((2, 130, 21), (130 * 21 * 4, 4, 130 * 4)), ((2, 21, 30), (21 * 30 * 4, 30 * 4, 4)),
         ((2, 130, 30), (130 * 30 * 4, 30 * 4, 4))
     ))))  # fmt: skip
-    assert noting.size == workspace_bytes(kernel, "tn", 21, 1, *panels)
+    assert noting.size == workspace_bytes(kernel, "tn", 21, 1, 3, *panels)
     if kernel == "tcec_batched":
         long = Choice(kernel, "", TILINGS[kernel], 1, 130, 30, 300, "nn", (1, 130, 30), parts=3)
         noting = Noting()
         multiply(noting, long, *(Stack(i, 0, (1, *shape), (0, 4 * shape[1], 4)) for i, shape in
                                  enumerate(((130, 300), (300, 30), (130, 30)))))  # fmt: skip
-        assert noting.size == workspace_bytes(kernel, "nn", 300, 3, 1, 130, 30)
+        assert noting.size == workspace_bytes(kernel, "nn", 300, 3, 3, 1, 130, 30)
 
 
 def test_panels_have_the_same_bits():

@@ -35,7 +35,7 @@ def test_a_compiled_function_is_one_graph(backend):
 def test_the_operator_is_what_pytorch_asks_of_one():
     assert calling.operator_is_there()
     a, b = randn(5, 7).requires_grad_(), randn(7, 3).requires_grad_()
-    torch.library.opcheck(torch.ops.gemmlab.matmul, (a, b, None))
+    torch.library.opcheck(torch.ops.gemmlab.matmul, (a, b, None, 3))
 
 
 def test_tensors_that_stand_for_others_have_shapes():
@@ -44,7 +44,7 @@ def test_tensors_that_stand_for_others_have_shapes():
     calling.operator_is_there()
     with FakeTensorMode():
         a, b = torch.empty(2, 4, 6, device="cuda"), torch.empty(2, 6, 8, device="cuda")
-        assert torch.ops.gemmlab.matmul(a, b, None).shape == (2, 4, 8)
+        assert torch.ops.gemmlab.matmul(a, b, None, 3).shape == (2, 4, 8)
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ def noted(monkeypatch):
     """Products of the mode: all that fit, of the host too."""
     seen = []
 
-    def multiply(a, b, budget):
+    def multiply(a, b, budget, products):
         seen.append((tuple(a.shape), tuple(b.shape)))
         return torch.from_numpy(a.detach().numpy() @ b.detach().numpy())
 
     monkeypatch.setattr(calling, "multiply", multiply)
-    monkeypatch.setattr(calling, "replaces", lambda a, b: a.dtype == b.dtype == torch.float32)
+    monkeypatch.setattr(calling, "replaces", lambda a, b, _: a.dtype == b.dtype == torch.float32)
     return seen
 
 
@@ -94,4 +94,4 @@ def test_the_mode_leaves_the_rest_alone(noted):
 
 def test_what_the_mode_replaces(monkeypatch):
     """Products on a GPU that no library makes; of the host nothing."""
-    assert not calling.replaces(randn(5, 7), randn(7, 4))
+    assert not calling.replaces(randn(5, 7), randn(7, 4), calling.checked(None, 3))

@@ -28,6 +28,7 @@ from gemmlab.instructions import (
     shared_view,
 )
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.batched.fewer_products import WHOLE, copying_halves, multiplying_fewer
 from gemmlab.kernels.kernel import Dim, on_device, resident
 from gemmlab.kernels.tcec.shared.split_operands import PIECE, copying_parts, rings
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
@@ -43,12 +44,13 @@ from gemmlab.tiling import WARP, Tiling
 CHUNK = 4096
 
 
-def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
+def build(tiling: Tiling, layout: str, paired: bool, products: int = WHOLE) -> Callable:
     """The kernel (C, k, parts, length, the maps of the halves of A and B, their rows a matrix,
     back_a, back_b).
 
     C (batch·parts, m, n), a plane for each part of k; length : of a part, a multiple of DEPTH
     layout : which operands are stored transposed, see `Gemm.layout`
+    products : 3, or fewer, whose maps of low halves are not read
     paired : rows of C (batch, m, n) are contiguous and have an even number of elements
     """
     BM, BN, _ = tiling.block
@@ -60,8 +62,12 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
     A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
-    copy = copying_parts(tiling, copying(BM, A_ALONG), copying(BN, B_ALONG))
-    multiply_tile, store = multiplying_tiles(tiling, layout), storing(BN, paired)
+    copies, store = (copying(BM, A_ALONG), copying(BN, B_ALONG)), storing(BN, paired)
+    if products == WHOLE:
+        copy, multiply_tile = copying_parts(tiling, *copies), multiplying_tiles(tiling, layout)
+    else:
+        copy = copying_halves(tiling, *copies, products)
+        multiply_tile = multiplying_fewer(tiling, layout, products)
 
     # Divisions are of 32 bits: a unit begins with three, and those of 64 take twice as long.
     @on_device
