@@ -156,11 +156,18 @@ def place_of(name: str, x: Any) -> Place:
 def multiplies(place: Place) -> bool:
     """Whether the library of a place multiplies on a GPU, and in FP32.
 
-    PyTorch may be told to round operands to TF32 for speed, which is not what is asked for here.
+    PyTorch may be told to round operands to TF32 for speed, or to cast them to 16 bits, which is
+    not what is asked for here.
     """
-    if place.device is None or place.library not in ("cupy", "torch"):
-        return False
-    return place.library == "cupy" or library_of(place).get_float32_matmul_precision() == "highest"
+    if not may_multiply(place) or place.library == "cupy":
+        return may_multiply(place)
+    torch = library_of(place)
+    return torch.get_float32_matmul_precision() == "highest" and not torch.is_autocast_enabled()
+
+
+def may_multiply(place: Place) -> bool:
+    """Whether the library of a place has a product of its own on a GPU."""
+    return place.device is not None and place.library in ("cupy", "torch")
 
 
 MODULES = {"numba": "numba.cuda"}  # where a library makes arrays, if not in its first module
@@ -179,8 +186,13 @@ def by_library(place: Place, otherwise: Any) -> Any:
     library = library_of(place)
     matmul = library.matmul
     if place.library == "torch":
-        precision = library.get_float32_matmul_precision
-        return lambda a, b: matmul(a, b) if precision() == "highest" else otherwise(a, b)
+        precision, casts = library.get_float32_matmul_precision, library.is_autocast_enabled
+
+        def multiply_in_fp32(a: Any, b: Any) -> Any:
+            keeps = precision() == "highest" and not casts()
+            return matmul(a, b) if keeps else otherwise(a, b)
+
+        return multiply_in_fp32
     # CuPy multiplies on the current GPU.
     current, there = library.cuda.runtime.getDevice, library.cuda.Device(place.device)
 

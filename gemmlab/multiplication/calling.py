@@ -85,9 +85,10 @@ def decide(a: Any, b: Any, terms: Terms) -> Product:
     if place.device is None:
         return with_gradients(partial(_from_host, place, sizes, terms), terms)
     product = with_gradients(partial(multiplied, place, terms, {}), terms)
-    if not arrays.multiplies(place):
+    if not arrays.may_multiply(place):
         return product
-    if _chosen(place, sizes, a, b, terms).kernel == "library":
+    choice = _choice(place.device, sizes, "nn", terms, place.library, is_split(b))
+    if choice.kernel == "library":  # unless it does not keep to FP32, as is looked at each time
         product = arrays.by_library(place, product)
     elif not (arrays.is_plain(a) and arrays.is_plain(whole(b))):
         product = partial(by_operator, terms)
@@ -144,6 +145,8 @@ def replaces(a: Any, b: Any, terms: Terms) -> bool:
     """Whether a kernel of ours multiplies two matrices, or stacks of them, in place of PyTorch."""
     if str(a.dtype) != "torch.float32" or a.dtype != b.dtype or a.device.type != "cuda":
         return False
+    if sys.modules["torch"].is_autocast_enabled():  # who asks for 16 bits gets them
+        return False
     if a.dim() != b.dim() or a.dim() not in (2, 3) or 0 in (*a.shape, *b.shape):
         return False
     if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2] or a.device != b.device:
@@ -181,13 +184,18 @@ def split(b: Any) -> Split:
 def _chosen(
     place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, terms: Terms
 ) -> Choice:
-    is_split, b = isinstance(b, Split) and b.halves is not None, whole(b)
+    halved, b = is_split(b), whole(b)
     if arrays.multiplies(place):  # however operands are stored
-        choice = _choice(place.device, sizes, "nn", terms, place.library, is_split)
+        choice = _choice(place.device, sizes, "nn", terms, place.library, halved)
         if choice.kernel == "library":
             return choice
     layout = _layout(map(arrays.is_transposed, (a, b)))
-    return _choice(place.device, sizes, layout, terms, None, is_split)
+    return _choice(place.device, sizes, layout, terms, None, halved)
+
+
+def is_split(b: Any) -> bool:
+    """Whether halves of B are there."""
+    return isinstance(b, Split) and b.halves is not None
 
 
 def ready(

@@ -96,7 +96,7 @@ def test_a_sum_of_few_is_for_fp32_units():
     assert "a sum of 16 is rounded less by FP32 units" in why
 
 
-def handing(monkeypatch, precision="highest"):
+def handing(monkeypatch, precision="highest", casts=False):
     """A stand-in for PyTorch on a GPU, which notes what it multiplies."""
     seen = []
 
@@ -108,6 +108,7 @@ def handing(monkeypatch, precision="highest"):
         compiler=SimpleNamespace(is_compiling=lambda: False),
         matmul=product,
         get_float32_matmul_precision=lambda: precision,
+        is_autocast_enabled=lambda: casts,
         Tensor=Tensor,
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
@@ -169,14 +170,25 @@ def test_to_hand_over_takes_three_steps(monkeypatch):
     a.device = b.device = Device("cuda", 0)
     multiply = gemmlab.matmul
     multiply(a, b)
-    assert entered(lambda: multiply(a, b)) == ["matmul", "multiply", "<lambda>"]
+    assert entered(lambda: multiply(a, b)) == ["matmul", "multiply", "multiply_in_fp32"]
     calling._choice.cache_clear()
     calling._decided.clear()
 
 
-def test_a_library_that_rounds_to_tf32_does_not_multiply(monkeypatch):
-    handing(monkeypatch, "high")
+@pytest.mark.parametrize("told", [("high", False), ("highest", True)])
+def test_a_library_that_rounds_to_tf32_or_casts_does_not_multiply(monkeypatch, told):
+    """It is asked at each call; what is known of operands stays known."""
+    seen, checked = handing(monkeypatch, *told), []
+    monkeypatch.setattr(calling, "multiplied", lambda *_: "by us")
+    monkeypatch.setattr(calling, "is_recorded", lambda a, b: False)
+    monkeypatch.setattr(
+        arrays, "check", lambda *x, real=arrays.check: checked.append(1) or real(*x)
+    )
     a, b = tensor(8, 16), tensor(16, 4)
     a.device = b.device = Device("cuda", 0)
+    assert [calling.multiply(a, b, None) for _ in range(3)] == ["by us"] * 3
+    assert len(checked) == 1
+    assert seen == []
     assert calling.choose(a, b, None).kernel == "pipelined"
     calling._choice.cache_clear()
+    calling._decided.clear()
