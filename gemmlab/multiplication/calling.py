@@ -69,12 +69,13 @@ def multiply(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Any:
 
 
 def kinds_of(a: Any, b: Any, terms: Terms) -> tuple:
-    """Return what decides who multiplies; a device that has no hash by what it says of itself."""
-    of_a, of_b = (
-        (type(x), x.dtype, x.shape, x.device if type(x.device).__hash__ else str(x.device))
-        for x in (a, b)
-    )
-    return (*of_a, *of_b, *terms)
+    """Return what decides who multiplies; the number of a device in place of one without a hash."""
+    at_a, at_b = (x.device if type(x.device).__hash__ else _number(x.device) for x in (a, b))
+    return type(a), a.dtype, a.shape, at_a, type(b), b.dtype, b.shape, at_b, *terms
+
+
+def _number(device: Any) -> int | None:
+    return getattr(device, "id", None)
 
 
 def decide(a: Any, b: Any, terms: Terms) -> Product:

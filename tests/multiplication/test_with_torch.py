@@ -1,13 +1,14 @@
 """What PyTorch asks of a product: its compiler, tensors that stand for others, and the mode.
 
-These need PyTorch, of any kind; without it they are skipped, 7 of them.
+These need PyTorch, of any kind; without it they are skipped, 8 of them.
 """
 
 import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.multiplication import calling
+from gemmlab.multiplication import arrays, calling, plans
+from tests.multiplication.test_calling import gpu, host  # noqa: F401
 
 torch = pytest.importorskip("torch")
 
@@ -95,3 +96,25 @@ def test_the_mode_leaves_the_rest_alone(noted):
 def test_what_the_mode_replaces(monkeypatch):
     """Products on a GPU that no library makes; of the host nothing."""
     assert not calling.replaces(randn(5, 7), randn(7, 4), calling.checked(None, 3))
+
+
+def test_tensors_of_a_gpu_are_multiplied_where_they_are(gpu, monkeypatch):  # noqa: F811
+    """On the stand-in for the driver, whose memory is the host's; also back through the product."""
+    monkeypatch.setattr(arrays, "place_of", lambda name, x: arrays.Place("torch", 0))
+    monkeypatch.setattr(arrays, "stream_of", lambda place: 77)
+    monkeypatch.setattr(arrays, "empty", lambda place, shape, dtype: torch.empty(
+        shape, dtype=getattr(torch, dtype)))  # fmt: skip
+    monkeypatch.setattr(plans, "OFTEN", 1)
+    a, b = (torch.randint(-2, 3, shape).float() for shape in ((20, 8), (8, 12)))
+    for x, y in ((a, b), (a, b), (-a, b), (torch._neg_view(a), b), (a[:, ::2], b[::2, ::2])):
+        assert torch.equal(gemmlab.matmul(x, y), x @ y)
+    held = gemmlab.split(b)
+    a.requires_grad_(), b.requires_grad_()
+    for right in (b, held):
+        a.grad = b.grad = None
+        gemmlab.matmul(a, right).sum().backward()
+        found = a.grad, b.grad
+        a.grad = b.grad = None
+        (a @ b).sum().backward()
+        assert torch.equal(found[0], a.grad)
+        assert torch.equal(found[1], b.grad)
