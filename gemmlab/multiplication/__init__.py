@@ -14,7 +14,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.choosing import DECIDED, Choice
 
 __all__ = ["Choice", "fp32_from_fp16", "matmul", "matmul_choice", "split"]
 
@@ -50,7 +50,14 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3
     torch = sys.modules.get("torch")
     if torch is not None and torch.compiler.is_compiling() and _calling().operator_is_there():
         return torch.ops.gemmlab.matmul(a, b, workspace_bytes, products)
-    return _calling().multiply(a, b, workspace_bytes, products)
+    try:
+        product = DECIDED[
+            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device,
+            workspace_bytes, products,
+        ]  # fmt: skip
+    except (KeyError, AttributeError, TypeError):  # new ones, no arrays, devices without a hash
+        product = _calling().product_of(a, b, workspace_bytes, products)
+    return product(a, b)
 
 
 def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3) -> Choice:

@@ -13,7 +13,16 @@ from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.multiplication import arrays, plans, products
 from gemmlab.multiplication.arrays import SECTOR, Split, Stack, whole
-from gemmlab.multiplication.choosing import MOST, WGMMA, WHOLE, Choice, fastest, fitting, parts_of
+from gemmlab.multiplication.choosing import (
+    DECIDED,
+    MOST,
+    WGMMA,
+    WHOLE,
+    Choice,
+    fastest,
+    fitting,
+    parts_of,
+)
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.plans import Bound, Plan
 from gemmlab.multiplication.with_torch import is_recorded, mode, operator, recorded
@@ -45,27 +54,19 @@ def choose(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Choice:
 
 Product = Callable[[Any, Any], Any]  # (a, b) -> A·B
 
-# What was decided for kinds of operands: to know one again takes a microsecond, to check operands
-# ten.
-_decided: dict[tuple, Product] = {}
-
 
 def multiply(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Any:
-    """Return A·B, in an array of the same library on the same device.
+    """Return A·B, in an array of the same library on the same device."""
+    return product_of(a, b, budget, products)(a, b)
 
-    budget, products : which are checked where operands are of a new kind
-    """
+
+def product_of(a: Any, b: Any, budget: int | None, products: int) -> Product:
+    """Return what multiplies operands like these, as it was decided before or is decided now."""
+    terms = checked(budget, products)
     try:
-        product = _decided[
-            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device,
-            budget, products,
-        ]  # fmt: skip
+        return DECIDED[kinds_of(a, b, terms)]
     except (KeyError, AttributeError):  # new ones, or no arrays, as `check` tells
-        product = decide(a, b, checked(budget, products))
-    except TypeError:  # CuPy's devices have no hash
-        terms = checked(budget, products)
-        product = _decided.get(kinds_of(a, b, terms)) or decide(a, b, terms)
-    return product(a, b)
+        return decide(a, b, terms)
 
 
 def kinds_of(a: Any, b: Any, terms: Terms) -> tuple:
@@ -93,9 +94,9 @@ def decide(a: Any, b: Any, terms: Terms) -> Product:
         product = arrays.by_library(place, product)
     elif not (arrays.is_plain(a) and arrays.is_plain(whole(b))):
         product = partial(by_operator, terms)
-    if len(_decided) >= KINDS:
-        _decided.clear()
-    _decided[kinds_of(a, b, terms)] = product
+    if len(DECIDED) >= KINDS:
+        DECIDED.clear()
+    DECIDED[kinds_of(a, b, terms)] = product
     return product
 
 

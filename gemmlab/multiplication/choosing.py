@@ -13,6 +13,7 @@ the same bits, whatever the panels.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gemmlab import kernels
 from gemmlab.device import Device
@@ -50,7 +51,9 @@ TILE = 3.1e-6  # for a turn: C is stored, and nothing is multiplied
 LIBRARY = 0.8
 # Times what is predicted, and beside it in a call that nobody follows, where a graph is launched.
 SURE, ALONE = 1.1, 30e-6
-UNMEASURED = 1.5  # times what is predicted for GPUs on which nothing was measured
+# Times what is predicted for GPUs on which nothing was measured: half more, and there a library may
+# reach the peak.
+UNMEASURED = 1.5 / LIBRARY
 
 # Of k in parts: so many at most, of so much at least, where that is worth a launch that adds.
 MOST_PARTS, LEAST_PART, WORTH = 64, 1024, 0.8
@@ -87,6 +90,11 @@ class Choice:
     workspace_bytes: int = 0
     parts: int = 1
     products: int = WHOLE
+
+
+# What multiplies, by what decides about it: class, format, shape and device of both operands, and
+# what else is asked for. To know a kind again takes a microsecond, to check operands ten.
+DECIDED: dict[tuple, Callable[[Any, Any], Any]] = {}
 
 
 @dataclass(frozen=True)

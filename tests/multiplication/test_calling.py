@@ -80,7 +80,7 @@ def gpu(host, monkeypatch):
         calling.halving,
     ):  # fmt: skip
         cached.cache_clear()
-    calling._decided.clear()
+    calling.DECIDED.clear()
 
 
 def integers(*shape, seed=1):
