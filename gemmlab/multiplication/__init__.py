@@ -49,6 +49,7 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3
     """
     torch = sys.modules.get("torch")
     if torch is not None and torch.compiler.is_compiling() and _calling().operator_is_there():
+        b = b if isinstance(b, torch.Tensor) else b.array  # an operator takes tensors alone
         return torch.ops.gemmlab.matmul(a, b, workspace_bytes, products)
     try:
         product = DECIDED[

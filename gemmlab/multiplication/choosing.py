@@ -51,9 +51,9 @@ TILE = 3.1e-6  # for a turn: C is stored, and nothing is multiplied
 LIBRARY = 0.8
 # Times what is predicted, and beside it in a call that nobody follows, where a graph is launched.
 SURE, ALONE = 1.1, 30e-6
-# Times what is predicted for GPUs on which nothing was measured: half more, and there a library may
-# reach the peak.
-UNMEASURED = 1.5 / LIBRARY
+# Times what is predicted where nothing was measured, or more parts than these took up to 1.8 times
+# as long: half more, and a library may reach the peak of other GPUs.
+UNMEASURED, MEASURED_PARTS = 1.5 / LIBRARY, 8
 
 # Of k in parts: so many at most, of so much at least, where that is worth a launch that adds.
 MOST_PARTS, LEAST_PART, WORTH = 64, 1024, 0.8
@@ -242,7 +242,8 @@ def by_warpgroups(
         # Blocks stay, so that the grid is never too large; the tiling may have no room.
         for _, known in possible(device, kernel, Gemm(1, 1, 1, layout=layout), [tiling]):
             gpu = known and by_launches(device, sizes, tiling, parts, is_split, products)
-            yield Way("tcec_batched", tiling, gpu, queued + (parts > 1), interval(device), SURE)
+            sure = SURE if parts <= MEASURED_PARTS else UNMEASURED
+            yield Way("tcec_batched", tiling, gpu, queued + (parts > 1), interval(device), sure)
 
 
 def by_launches(

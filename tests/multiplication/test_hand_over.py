@@ -14,7 +14,14 @@ from gemmlab import Gemm, device, kernels
 from gemmlab.measure.benchmarks import drawn_matmul_times
 from gemmlab.measure.beside import beside_torch
 from gemmlab.multiplication import arrays, calling
-from gemmlab.multiplication.choosing import fastest
+from gemmlab.multiplication.choosing import (
+    SURE,
+    by_tensor_cores,
+    cost,
+    fastest,
+    of_library,
+    parts_of,
+)
 from gemmlab.numerics import Policy, backward_error, emulated_matmul
 from gemmlab.numerics.fma import fma_chain
 from tests.support.torch_stand_in import Tensor
@@ -38,6 +45,15 @@ def test_a_library_multiplies_where_nothing_is_known_to_be_faster(sizes, kernel)
     assert ("torch multiplies by cuBLAS: Tensor Cores are not known" in why) == (name == "library")
 
 
+def test_more_parts_of_k_than_were_measured_are_not_sure():
+    """384×384×65536 in 14 parts is predicted to take less than SGEMM, and is the library's."""
+    gpu, sizes = device("h100_sxm"), (1, 384, 384, 65536)
+    way = min(by_tensor_cores(gpu, sizes, "nn"), key=cost)
+    assert parts_of(way.tiling, sizes, gpu.sms) > 8
+    assert SURE * way.seconds < of_library(gpu, sizes)
+    assert fastest(gpu, sizes, "nn", "torch")[0] == "library"
+
+
 def test_a_gpu_without_rates_or_tensor_cores_is_the_librarys():
     assert fastest(device("v100"), (1, 4096, 4096, 4096), "nn", "cupy")[0] == "library"
     card = replace(device("h200"), peak={}, clock=None)
@@ -57,6 +73,15 @@ def test_no_product_was_slower_than_the_library_by_more_than_a_call():
     assert all(y < max(5e-6, 0.003 * x.their_loop) for x, y in zip(handed, longer, strict=True))
     assert all(x.error <= 1.2 * x.their_error for x in products)
     assert all(x.largest <= 1.2 * x.their_largest for x in products)
+
+
+def test_what_was_measured_is_what_is_chosen_now():
+    gpu = device("h100_sxm")
+    for x in beside_torch("h100_sxm").products:
+        sizes = x.batch, x.m, x.n, x.k
+        kernel, tiling, _ = fastest(gpu, sizes, "nn", "torch")
+        assert kernel == x.kernel, x.name
+        assert x.parts == (parts_of(tiling, sizes, gpu.sms) if tiling else 1), x.name
 
 
 def test_old_records_have_no_product_far_slower_than_the_library():

@@ -1,6 +1,6 @@
 """What PyTorch asks of a product: its compiler, tensors that stand for others, and the mode.
 
-These need PyTorch, of any kind; without it they are skipped, 8 of them.
+These need PyTorch, of any kind; without it they are skipped, 9 of them.
 """
 
 import numpy as np
@@ -31,6 +31,12 @@ def test_a_compiled_function_is_one_graph(backend):
     expected.sum().backward()
     for own, right in zip(found, (expected, a.grad, b.grad), strict=True):
         torch.testing.assert_close(own, right)
+
+
+def test_a_compiled_function_may_have_a_split_operand():
+    held = gemmlab.split(randn(7, 3))
+    compiled = torch.compile(lambda x: gemmlab.matmul(x, held), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(randn(5, 7)), randn(5, 7) @ held.array)
 
 
 def test_the_operator_is_what_pytorch_asks_of_one():
