@@ -14,13 +14,14 @@ from typing import NamedTuple
 from benchmarks import ROOT
 from benchmarks.forecast.written import stored
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
-from gemmlab.measure.benchmarks import drawn_matmul_times, matmul_times
+from gemmlab.measure.beside import BesideTorch, beside_torch
 from gemmlab.plots import si
 from gemmlab.plots.ladder import Speed
 from gemmlab.plots.shared.figures import DENSITY, Figure, png
 
 PICTURE = ROOT / "book" / "images" / "ladder.png"
 DEVICE, N = "h200", 4096
+BESIDE = "h100_sxm"  # where `matmul` was measured beside PyTorch
 PREDICTED = "readme_predicted"
 
 
@@ -112,43 +113,71 @@ def _rates(kernel: kernels.Kernel, problem: Gemm, yardstick: Measurement, peak: 
 
 
 def matmul_table() -> str:
-    """What `gemmlab.matmul` takes beside cuBLAS, as Markdown."""
+    """What `gemmlab.matmul` takes beside PyTorch's own product, as Markdown."""
     try:
-        times = matmul_times(DEVICE)
+        times = beside_torch(BESIDE)
     except LookupError:
-        return f"What it takes on an {device(DEVICE).title} is not recorded yet."
+        return f"What it takes on an {device(BESIDE).title} is not recorded yet."
     lines = [
-        "| product | by | GPU | of cuBLAS's speed | in a loop | Python, a call |",
+        "| product | by | in a loop | of PyTorch's speed | a call alone | error, PyTorch's |",
         "|---|---|--:|--:|--:|--:|",
     ]
     for x in times.products:
-        rate = x.flops / x.gpu / 1e12
-        lines.append(
-            f"| {x.name} | {x.kernel} | {rate:.1f} TFLOP/s | {x.cublas_gpu / x.gpu:.2f} × "
-            f"| {x.cublas_loop / x.loop:.2f} × | {x.host * 1e6:.0f} µs |"
-        )
-    told = "scaling and splitting included; cuBLAS SGEMM called by CuPy in the same run"
-    return "\n".join([*lines, "", f"{times.source}, {told}.", "", drawn_sizes()])
-
-
-def drawn_sizes() -> str:
-    """What it takes for sizes that were drawn, in a sentence or two."""
-    try:
-        times = drawn_matmul_times(DEVICE)
-    except LookupError:
-        return "Sizes that were drawn are not recorded yet."
-    handed = [x for x in times.products if x.kernel == "library"]
-    own = [x for x in times.products if x.kernel != "library"]
-    faster = [x.cublas_loop / x.loop for x in own]
-    same = statistics.geometric_mean(x.cublas_loop / x.loop for x in handed)
-    more = max(x.loop - x.cublas_loop for x in handed)
-    every = statistics.geometric_mean(x.cublas_loop / x.loop for x in times.products)
-    return (
-        f"Of {len(times.products)} products whose sizes were drawn, 1 to 65,536 each, "
-        f"{len(own)} go to the Tensor Cores: {min(faster):.2f} to {max(faster):.2f} × cuBLAS in a "
-        f"loop. {len(handed)} are left to cuBLAS: {same:.2f} × on average, at most "
-        f"{more * 1e6:.0f} µs more a call. All together, by geometric mean: {every:.2f} ×."
+        if x.name in SHOWN:
+            rate, alone = x.flops / x.loop / 1e12, x.their_single / x.single
+            lines.append(
+                f"| {x.name} | {x.kernel} | {rate:.1f} TFLOP/s | {x.ratio:.2f} × "
+                f"| {alone:.2f} × | {x.error:.1e}, {x.their_error:.1e} |"
+            )
+    told = "PyTorch in FP32, TF32 off, in the same run; errors by norm, of normal numbers"
+    every = [drawn_sizes(times, how, what) for how, what in DRAWN.items()]
+    return "\n".join(
+        [*lines, "", f"{times.source}; {told}.", "", *every, handed(times), energy(times)]
     )
+
+
+# Of the products that were chosen, for a page; the record has all, and those of no other kind.
+SHOWN = {
+    *(f"{n}×{n}×{n}" for n in (512, 1024, 1536, 2048, 4096, 8192)),
+    "4096×11008×4096", "333×7777×5001", "512×512×65536", "16×4096×4096", "65536×64×64",
+    "256×256×65536", "16 of 1024×1024×1024", "64 of 512×512×512", "256 of 128×128×128",
+}  # fmt: skip
+DRAWN = {"drawn": "Of 40 products whose sizes were drawn", "drawn anew": "Of 40 drawn anew"}
+
+
+def drawn_sizes(times: BesideTorch, how: str, what: str) -> str:
+    """What it takes for sizes that were drawn, in a sentence."""
+    products = [x for x in times.products if x.how == how]
+    own = [x.ratio for x in products if x.kernel != "library"]
+    faster = f", at {min(own):.2f} to {max(own):.2f} × PyTorch's speed in a loop" if own else ""
+    mean = statistics.geometric_mean(x.ratio for x in products)
+    return (
+        f"{what}, 1 to 65,536 each, {len(own)} go to the Tensor Cores{faster}; all together, by "
+        f"geometric mean, run at {mean:.2f} ×."
+    )
+
+
+def handed(times: BesideTorch) -> str:
+    """Say how much longer a call takes that PyTorch multiplies."""
+    found = [x for x in times.products if x.kernel == "library"]
+    loops = [(x.loop - x.their_loop) * 1e6 for x in found]
+    alone = [(x.single - x.their_single) * 1e6 for x in found]
+    least = min(x.their_loop for x in found) * 1e6
+    worst = max(x.error / x.their_error for x in times.products if x.error)
+    return (
+        f"A call that PyTorch multiplies takes {statistics.median(loops):.1f} µs longer than its "
+        f"own in a loop, {max(loops):.1f} at most; alone {statistics.median(alone):.1f} µs, "
+        f"{max(alone):.1f} at most, where PyTorch's shortest call takes {least:.1f} µs. The error "
+        f"by norm is at most {worst:.2f} × PyTorch's, of all {len(times.products)}."
+    )
+
+
+def energy(times: BesideTorch) -> str:
+    """Joules of products, in a sentence."""
+    told = "; ".join(
+        f"{x.n}³ {x.joules:.3g} J, PyTorch {x.their_joules:.3g} J" for x in times.energy
+    )
+    return f"Energy of a product in loops of a second, by the GPU's counter: {told}."
 
 
 def up_to_date(readme: str) -> str:

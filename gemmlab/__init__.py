@@ -23,7 +23,8 @@ predict_time(kernel, grid, block, *arguments, device="h200") -> Forecast
     what the compiled code asks of each part of an SM
 matmul(a, b)
     an FP32 product from Tensor Cores, of arrays of NumPy, CuPy, PyTorch or Numba; `matmul_choice`
-    says which kernel multiplies
+    says which kernel multiplies, `split(b)` splits an operand once, and in the context
+    `fp32_from_fp16()` PyTorch's own products are such
 simulate(kernel, grid, block, *arguments) -> Report
     any Numba-CUDA kernel on the simulated GPU: counters, and hazards with their lines
 last_report() -> Report
@@ -66,6 +67,7 @@ _LAZY = {
     "detect": "here.detection",
     "exercises": "course.exercises",
     "explorers": "explorers",
+    "fp32_from_fp16": "multiplication",
     "grading": "course.grading",
     "guess": "course.guesses",
     "guesses": "course.guesses",
@@ -86,6 +88,7 @@ _LAZY = {
     "residual": "measure.measurement",
     "run": "measure.backends",
     "simulate": "simt",
+    "split": "multiplication",
     "teaching": "course.teaching",
     "worklog": "course.worklog",
 }
@@ -113,7 +116,10 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:  # so that `hasattr` says no
         why = f"gemmlab.{name} needs {error.name}, which is not installed"
         raise AttributeError(why) from error
-    return home if _LAZY[name].split(".")[-1] == name else getattr(home, name)
+    found = home if _LAZY[name].split(".")[-1] == name else getattr(home, name)
+    if _LAZY[name] == "multiplication":  # whose calls are short: looked up once
+        globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -246,7 +246,7 @@ class Part:
 
 @dataclass(frozen=True)
 class MatmulTimes(Recorded):
-    """One run of `benchmarks/matmul.py`."""
+    """One run beside cuBLAS, which CuPy called; how it ran is in the history of this project."""
 
     products: tuple[Product, ...]
     parts: tuple[Part, ...]

@@ -10,69 +10,33 @@ PyTorch can go back through a product: the gradients of C = AB are products, too
 """
 
 import sys
-from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 from typing import Any
 
-from gemmlab.arguments import whole_number
-from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.choosing import DECIDED, Choice
+
+__all__ = ["Choice", "fp32_from_fp16", "matmul", "matmul_choice", "split"]
 
 
-def is_recorded(*tensors: Any) -> bool:
-    """Whether PyTorch records what is done with these arrays, to go back through it."""
-    torch = sys.modules.get("torch")
-    return bool(
-        torch
-        and all(isinstance(x, torch.Tensor) for x in tensors)
-        and torch.is_grad_enabled()
-        and any(x.requires_grad for x in tensors)
-    )
-
-
-@cache
-def recorded(torch: ModuleType, product: Callable, again: Callable) -> Callable:
-    """Return the function (a, b, workspace_bytes) that computes C = AB and is recorded by PyTorch.
-
-    product : computes C; again : computes gradients, dA = dC·Bᵀ and dB = Aᵀ·dC, of transposed
-    views, and is recorded itself where PyTorch asks for gradients of gradients
-    """
-
-    class Product(torch.autograd.Function):
-        """C = AB."""
-
-        @staticmethod
-        def forward(ctx: Any, a: Any, b: Any, workspace_bytes: int | None) -> Any:
-            ctx.save_for_backward(a, b)
-            ctx.workspace_bytes = workspace_bytes
-            return product(a, b, workspace_bytes)
-
-        @staticmethod
-        def backward(ctx: Any, dc: Any) -> tuple[Any, Any, None]:
-            (a, b), (for_a, for_b, _) = ctx.saved_tensors, ctx.needs_input_grad
-            da = again(dc, b.transpose(-2, -1), ctx.workspace_bytes) if for_a else None
-            db = again(a.transpose(-2, -1), dc, ctx.workspace_bytes) if for_b else None
-            return da, db, None
-
-    return Product.apply
-
-
-__all__ = ["Choice", "matmul", "matmul_choice"]
-
-
-def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
+def matmul(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3) -> Any:
     """Return A·B with errors like those of FP32 arithmetic, by Tensor Cores where that is faster.
 
     a, b : (m, k) and (k, n), or (batch, m, k) and (batch, k, n) float32: arrays of NumPy, CuPy or
-        Numba's on a GPU, or tensors of PyTorch. Transposed views are multiplied as they are
+        Numba's on a GPU, or tensors of PyTorch. Transposed views are multiplied as they are. Or b
+        is what `split` made of such an array
     workspace_bytes : memory beside A, B and C that may be used [B]; the split takes as much as A
         and B. With less the work is done in panels, and the result has the same bits
+    products : of halves, 3; or 2 or 1 for whoever can do with less, on GPUs that have `wgmma`. With
+        2, elements of B are represented by 2^-11 of themselves or 2^-28 of the largest one of
+        their column, as FP16 has them, with 1 those of A, too. It is said below for 3
 
     Returns an array of the same library on the same device, row by row; on a GPU it is queued on
-    the library's current stream. Arrays of the host are copied to the GPU that is there, and
-    NumPy multiplies where there is none. PyTorch can go back through it. PyTorch and CuPy multiply
-    by cuBLAS themselves where Tensor Cores are not known to be faster (`matmul_choice`), thin and
-    small products above all; PyTorch only where it keeps to FP32.
+    the library's current stream, also into a CUDA graph. Arrays of the host are copied to the GPU
+    that is there, and NumPy multiplies where there is none. PyTorch can go back through it, and
+    compile it. PyTorch and CuPy multiply by cuBLAS themselves where Tensor Cores are not known to
+    be faster (`matmul_choice`), thin and small products above all; PyTorch only where it keeps to
+    FP32.
 
     No element is represented worse than by 2^-22 of itself or 2^-39 of the largest one of its row
     of A or column of B. Infinities and NaN give what IEEE arithmetic in FP32 gives.
@@ -83,18 +47,47 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None) -> Any:
     >>> matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)).tolist()
     [[3.0, 3.0], [3.0, 3.0]]
     """
-    if is_recorded(a, b):
-        return recorded(sys.modules["torch"], _multiplied, matmul)(a, b, workspace_bytes)
-    return _multiplied(a, b, workspace_bytes)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling() and _calling().operator_is_there():
+        b = b if isinstance(b, torch.Tensor) else b.array  # an operator takes tensors alone
+        return torch.ops.gemmlab.matmul(a, b, workspace_bytes, products)
+    try:
+        product = DECIDED[
+            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device,
+            workspace_bytes, products,
+        ]  # fmt: skip
+    except (KeyError, AttributeError, TypeError):  # new ones, no arrays, devices without a hash
+        product = _calling().product_of(a, b, workspace_bytes, products)
+    return product(a, b)
 
 
-def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None) -> Choice:
+def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3) -> Choice:
     """Tell what `matmul` would do for these operands, and raise what it would raise."""
-    return _calling().choose(a, b, _budget(workspace_bytes))
+    return _calling().choose(a, b, workspace_bytes, products)
 
 
-def _multiplied(a: Any, b: Any, workspace_bytes: int | None) -> Any:
-    return _calling().multiply(a, b, _budget(workspace_bytes))
+def split(b: Any) -> Any:
+    """Return B with its halves in FP16, which `matmul` takes as B: split once, used many times.
+
+    b : as for `matmul`, weights say. The halves take as many bytes as B, which is kept, too: it is
+    what the library multiplies where that is faster, and what gradients are computed of. Whoever
+    changes B afterwards splits it anew. Raises what `matmul` raises.
+    """
+    return _calling().split(b)
+
+
+def fp32_from_fp16(products: int = 3) -> Any:
+    """Return a context in which PyTorch's own FP32 products on a GPU are those of `matmul`.
+
+    with gemmlab.fp32_from_fp16():
+        loss = network(x)
+
+    products : as for `matmul`
+    It holds for `matmul`, `@`, `mm`, `bmm`, `addmm`, `linear`, and for `einsum` where that is one
+    product; for float32 tensors on a GPU. All else, and what `matmul` would hand to PyTorch, is
+    left as it is. Raises ModuleNotFoundError where PyTorch is not installed.
+    """
+    return _calling().fp32_from_fp16(products)
 
 
 @cache
@@ -103,10 +96,3 @@ def _calling() -> ModuleType:
     from gemmlab.multiplication import calling
 
     return calling
-
-
-def _budget(workspace_bytes: int | None) -> int | None:
-    """Check the bytes of a workspace; None is no limit."""
-    if workspace_bytes is None:
-        return None
-    return whole_number("workspace_bytes", workspace_bytes)

@@ -1,18 +1,31 @@
 """Arrays become launches: a kernel is chosen, its launches are planned once and queued."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.arguments import whole_number
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, numba_cuda
 from gemmlab.multiplication import arrays, plans, products
-from gemmlab.multiplication.arrays import SECTOR, Stack
-from gemmlab.multiplication.choosing import Choice, fastest, fitting
+from gemmlab.multiplication.arrays import SECTOR, Split, Stack, whole
+from gemmlab.multiplication.choosing import (
+    DECIDED,
+    MOST,
+    WGMMA,
+    WHOLE,
+    Choice,
+    fastest,
+    fitting,
+    parts_of,
+)
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.plans import Bound, Plan
+from gemmlab.multiplication.with_torch import is_recorded, mode, operator, recorded
 
 # So many operations take a processor some ten milliseconds, as long as it takes to bring operands
 # of the host to a GPU and C back.
@@ -20,89 +33,240 @@ FEW_ON_HOST = 2 * 1536**3
 KINDS = 256  # of operands, whose plans are kept
 
 
-def choose(a: Any, b: Any, budget: int | None) -> Choice:
+class Terms(NamedTuple):
+    """A caller asks for these: bytes of a workspace at most, or None, and how many products."""
+
+    budget: int | None
+    products: int
+
+
+def checked(budget: int | None, products: int) -> Terms:
+    """Check what a caller asks for."""
+    if products not in (1, 2, WHOLE) or isinstance(products, bool):
+        raise ValueError(f"products={products!r}; use 1, 2 or {WHOLE}")
+    return Terms(None if budget is None else whole_number("workspace_bytes", budget), products)
+
+
+def choose(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Choice:
     """Choose what multiplies two arrays, and in which panels."""
-    return _chosen(*arrays.check(a, b), a, b, budget)
+    return _chosen(*arrays.check(a, whole(b)), a, b, checked(budget, products))
 
 
-# Kinds of operands that a library multiplies: to know them again takes two microseconds, to check
-# operands ten.
-_handed_over: dict[tuple, arrays.Place] = {}
+Product = Callable[[Any, Any], Any]  # (a, b) -> A·B
 
 
-def _kind(x: Any) -> tuple:
-    """What decides whether a library multiplies an array; CuPy's devices have no hash."""
-    device = getattr(x, "device", None)
-    return type(x), x.dtype, x.shape, getattr(device, "id", device)
-
-
-def multiply(a: Any, b: Any, budget: int | None) -> Any:
+def multiply(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Any:
     """Return A·B, in an array of the same library on the same device."""
+    return product_of(a, b, budget, products)(a, b)
+
+
+def product_of(a: Any, b: Any, budget: int | None, products: int) -> Product:
+    """Return what multiplies operands like these, as it was decided before or is decided now."""
+    terms = checked(budget, products)
     try:
-        kinds = _kind(a), _kind(b), budget
-        place = _handed_over.get(kinds)
-    except (AttributeError, TypeError):  # no arrays, as `check` tells
-        place = None
-    if place is not None and arrays.multiplies(place):
-        return arrays.by_library(place, a, b)
-    place, sizes = arrays.check(a, b)
+        return DECIDED[kinds_of(a, b, terms)]
+    except (KeyError, AttributeError):  # new ones, or no arrays, as `check` tells
+        return decide(a, b, terms)
+
+
+def kinds_of(a: Any, b: Any, terms: Terms) -> tuple:
+    """Return what decides who multiplies; the number of a device in place of one without a hash."""
+    at_a, at_b = (x.device if type(x.device).__hash__ else _number(x.device) for x in (a, b))
+    return type(a), a.dtype, a.shape, at_a, type(b), b.dtype, b.shape, at_b, *terms
+
+
+def _number(device: Any) -> int | None:
+    return getattr(device, "id", None)
+
+
+def decide(a: Any, b: Any, terms: Terms) -> Product:
+    """Check operands of a new kind, and return what multiplies them, which is noted."""
+    place, sizes = arrays.check(a, whole(b))
+    if isinstance(b, Split) and terms.budget is not None:
+        raise ValueError(f"workspace_bytes={terms.budget} with a split b; a split has its memory")
     if place.device is None:
-        return _from_host(place, sizes, a, b, budget)
-    if _chosen(place, sizes, a, b, budget).kernel == "library":
-        if len(_handed_over) >= KINDS:
-            _handed_over.clear()
-        _handed_over[kinds] = place
-        return arrays.by_library(place, a, b)
+        return with_gradients(partial(_from_host, place, sizes, terms), terms)
+    product = with_gradients(partial(multiplied, place, terms, {}), terms)
+    if not arrays.may_multiply(place):
+        return product
+    choice = _choice(place.device, sizes, "nn", terms, place.library, is_split(b))
+    if choice.kernel == "library":  # unless it does not keep to FP32, as is looked at each time
+        product = arrays.by_library(place, product)
+    elif not (arrays.is_plain(a) and arrays.is_plain(whole(b))):
+        product = partial(by_operator, terms)
+    if len(DECIDED) >= KINDS:
+        DECIDED.clear()
+    DECIDED[kinds_of(a, b, terms)] = product
+    return product
+
+
+def with_gradients(product: Product, terms: Terms) -> Product:
+    """Return a product that PyTorch records where it asks for gradients."""
+
+    def again(a: Any, b: Any) -> Any:
+        return multiply(a, b, *terms)
+
+    def multiply_recorded(a: Any, b: Any) -> Any:
+        if is_recorded(a, whole(b)):
+            return recorded(a, whole(b), lambda a, _: product(a, b), again)
+        return product(a, b)
+
+    return multiply_recorded
+
+
+def by_operator(terms: Terms, a: Any, b: Any) -> Any:
+    """Multiply tensors that stand for others, such as those of a compiler, by an operator."""
+    operator_is_there()
+    return sys.modules["torch"].ops.gemmlab.matmul(a, whole(b), *terms)
+
+
+def operator_is_there() -> bool:
+    """Give PyTorch the operator `gemmlab::matmul`; True.
+
+    PyTorch's compiler calls this while it traces, and takes what it returns for a constant.
+    """
+    return operator(sys.modules["torch"], multiply) is not None
+
+
+operator_is_there._dynamo_marked_constant = True  # as torch.compiler.assume_constant_result does
+
+
+def fp32_from_fp16(products: int) -> Any:
+    """Return PyTorch's mode in which its products are ours, where a kernel here is faster."""
+    import torch
+
+    return mode(torch, partial(in_place_of_torch, checked(None, products)))
+
+
+def in_place_of_torch(terms: Terms, a: Any, b: Any) -> Any:
+    """Return A·B of tensors, or NotImplemented for what PyTorch multiplies."""
+    return multiply(a, b, *terms) if replaces(a, b, terms) else NotImplemented
+
+
+def replaces(a: Any, b: Any, terms: Terms) -> bool:
+    """Whether a kernel of ours multiplies two matrices, or stacks of them, in place of PyTorch."""
+    if str(a.dtype) != "torch.float32" or a.dtype != b.dtype or a.device.type != "cuda":
+        return False
+    if sys.modules["torch"].is_autocast_enabled():  # who asks for 16 bits gets them
+        return False
+    if a.dim() != b.dim() or a.dim() not in (2, 3) or 0 in (*a.shape, *b.shape):
+        return False
+    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2] or a.device != b.device:
+        return False
+    return choose(a, b, *terms).kernel != "library"
+
+
+def multiplied(place: arrays.Place, terms: Terms, known: dict[tuple, Plan], a: Any, b: Any) -> Any:
+    """Return A·B as one of our kernels computes it, on the GPU where A and B are.
+
+    known : the plans of one kind of operands, by where they are and how they are stored
+    """
     with plans.Current(place.device):
-        c, bound, _ = ready(place, a, b, budget)
-        plans.go(bound.calls)
+        c, bound, _ = ready(place, a, b, terms, known)
+        bound.queue()
     return c
 
 
+def split(b: Any) -> Split:
+    """Split an array, on its library's stream; where no kernel here reads halves, keep it alone."""
+    place, (batch, *_) = arrays.check(arrays.turned(b), b)
+    if place.device is None or not gpu_status().works or batch > MOST:
+        return Split(b)
+    if detect().compute_capability != WGMMA:
+        return Split(b)
+    with plans.Current(place.device):
+        seen = arrays.seen(b)
+        plan, _ = halving(place.device, seen.kind)
+        halves = arrays.empty(place, (plan.size,), "uint8")
+        start, beside = seen.address - seen.address % SECTOR, arrays.address_of(halves)
+        plan.bound(arrays.stream_of(place), (0, start, 0, beside)).queue()
+    return Split(seen.owner, halves)
+
+
 def _chosen(
-    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
+    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, terms: Terms
 ) -> Choice:
+    halved, b = is_split(b), whole(b)
     if arrays.multiplies(place):  # however operands are stored
-        choice = _choice(place.device, sizes, "nn", budget, place.library)
+        choice = _choice(place.device, sizes, "nn", terms, place.library, halved)
         if choice.kernel == "library":
             return choice
-    return _choice(place.device, sizes, _layout(map(arrays.is_transposed, (a, b))), budget)
+    layout = _layout(map(arrays.is_transposed, (a, b)))
+    return _choice(place.device, sizes, layout, terms, None, halved)
 
 
-def ready(place: arrays.Place, a: Any, b: Any, budget: int | None) -> tuple[Any, Bound, Any]:
+def is_split(b: Any) -> bool:
+    """Whether halves of B are there."""
+    return isinstance(b, Split) and b.halves is not None
+
+
+def ready(
+    place: arrays.Place, a: Any, b: Any, terms: Terms, known: dict[tuple, Plan] | None = None
+) -> tuple[Any, Bound, Any]:
     """C, what is to be queued for it, and a workspace to keep until it is, on the current GPU."""
     c = arrays.empty(place, (*a.shape[:-1], b.shape[-1]), "float32")
-    operands = arrays.seen(a), arrays.seen(b), arrays.seen(c)
-    plan = planned(place.device, budget, tuple(x.kind for x in operands))
+    halves, b = (b.halves, b.array) if isinstance(b, Split) else (None, b)
+    of_a, of_b, of_c = arrays.where(a), arrays.where(b), arrays.address_of(c)
+    plan, kept = None, (a, b)
+    if of_a is not None and of_b is not None and known is not None:
+        kinds = of_a[0] % SECTOR, of_a[1], of_b[0] % SECTOR, of_b[1], of_c % SECTOR
+        plan, starts = known.get(kinds), (of_a[0], of_b[0], of_c)
+    if plan is None:
+        kept = operands = arrays.seen(a), arrays.seen(b), arrays.seen(c)
+        starts = tuple(x.address for x in operands)
+        plan = planned(place.device, terms, tuple(x.kind for x in operands), halves is not None)
+        if known is not None and operands[0].owner is a and operands[1].owner is b:
+            known[kinds] = plan  # nothing was copied
     # Back to its library at the end, which gives it to what the stream does afterwards.
     workspace = arrays.empty(place, (plan.size,), "uint8") if plan.size else None
-    starts = [x.address - x.address % SECTOR for x in operands]
-    beside = arrays.address_of(workspace) if plan.size else 0
-    bound = plan.bound(arrays.stream_of(place), (*starts, beside))
-    return c, bound, (operands, workspace)
+    addresses = (
+        *[start - start % SECTOR for start in starts],
+        arrays.address_of(workspace) if plan.size else 0,
+        0 if halves is None else arrays.address_of(halves),
+    )
+    return c, plan.bound(arrays.stream_of(place), addresses), (kept, workspace)
 
 
 @lru_cache(maxsize=KINDS)
-def planned(device: int, budget: int | None, kinds: tuple[arrays.Kind, ...]) -> Plan:
+def planned(device: int, terms: Terms, kinds: tuple[arrays.Kind, ...], is_split: bool) -> Plan:
     """Return the plan for A, B and C of these kinds, on the GPU that is the current one."""
     a, b, c = (Stack.of(number, *kind) for number, kind in enumerate(kinds))
     layout = _layout(stack.is_transposed for stack in (a, b))
-    choice, planning = _choice(device, (*c.shape, a.shape[2]), layout, budget), Planning()
-    products.multiply(planning, choice, a, b, c)
+    choice = _choice(device, (*c.shape, a.shape[2]), layout, terms, None, is_split)
+    planning, there = Planning(), None
+    if is_split and choice.kernel == "tcec_batched":
+        _, there = halving(device, kinds[1])
+    products.multiply(planning, choice, a, b, c, there)
     return planning.plan(choice)
 
 
+@lru_cache(maxsize=KINDS)
+def halving(device: int, kind: arrays.Kind) -> tuple[Plan, products.Operand]:
+    """Return the plan that writes the halves of a B of this kind, and B as it is then multiplied.
+
+    To the plan, the memory of the halves is its workspace.
+    """
+    b, planning = Stack.of(1, *kind), Planning()
+    batch, k, n = b.shape
+    layout = "n" + _layout([b.is_transposed])
+    choice = Choice("tcec_batched", "", None, batch, 1, n, k, layout, (batch, 1, n))
+    operand = products.prepare(planning, choice, b, 1)
+    moved = [replace(x, of=plans.HALVES) for x in (*operand.out, operand.back)]
+    there = replace(operand, out=tuple(moved[:-1]), back=moved[-1])
+    return planning.plan(choice), there
+
+
 def _from_host(
-    place: arrays.Place, sizes: tuple[int, int, int, int], a: Any, b: Any, budget: int | None
+    place: arrays.Place, sizes: tuple[int, int, int, int], terms: Terms, a: Any, b: Any
 ) -> Any:
     """Return the product of arrays of the host: on the GPU that is there, or by NumPy."""
-    choice = choose(a, b, budget)
-    a, b = arrays.on_host(a), arrays.on_host(b)
+    choice = choose(a, b, *terms)
+    a, b = arrays.on_host(a), arrays.on_host(whole(b))
     if choice.kernel == "numpy":
         return arrays.as_kind(np.matmul(a, b), place)
     cuda = numba_cuda()
     there = (cuda.to_device(np.ascontiguousarray(x)) for x in (a, b))
-    return arrays.as_kind(multiply(*there, budget).copy_to_host(), place)
+    return arrays.as_kind(multiply(*there, *terms).copy_to_host(), place)
 
 
 def _layout(transposed: Iterable[bool]) -> str:
@@ -111,20 +275,26 @@ def _layout(transposed: Iterable[bool]) -> str:
 
 @lru_cache(maxsize=KINDS)
 def _choice(
-    device: int | None, sizes: tuple[int, int, int, int], layout: str, budget: int | None,
-    library: str | None = None,
+    device: int | None, sizes: tuple[int, int, int, int], layout: str, terms: Terms,
+    library: str | None = None, is_split: bool = False,
 ) -> Choice:  # fmt: skip
     """Return the kernel, its tiling and its panels.
 
     device : None for the host; library : that may multiply in the kernel's place
+    is_split : B has been split already
     """
-    (batch, m, n, k), tiling = sizes, None
+    (batch, m, n, k), (budget, count), tiling = sizes, terms, None
     if not gpu_status().works:
         kernel, why = "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"
     elif device is None and 2 * batch * m * n * k < FEW_ON_HOST:
         kernel, why = "numpy", "the operands are small and on the host: NumPy multiplies there"
     else:
-        kernel, tiling, why = fastest(detect(), sizes, layout, library)
-    bytes_of = partial(products.workspace_bytes, kernel, layout, k)
+        kernel, tiling, why = fastest(detect(), sizes, layout, library, is_split, count)
+    by_parts = kernel == "tcec_batched"
+    parts = parts_of(tiling, sizes, detect().sms) if by_parts else 1
+    count = count if by_parts else WHOLE
+    bytes_of = partial(products.workspace_bytes, kernel, layout, k, parts, count)
     panels = fitting((batch, m, n), bytes_of, budget)
-    return Choice(kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels))
+    return Choice(
+        kernel, why, tiling, batch, m, n, k, layout, panels, bytes_of(*panels), parts, count
+    )

@@ -15,12 +15,13 @@ from gemmlab.device import device as load_device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions import tensor_map
+from gemmlab.kernels.batched import around
 from gemmlab.kernels.kernel import Dim
 from gemmlab.measure.backends.compiled import allow_shared
 from gemmlab.multiplication import plans
 from gemmlab.multiplication.arrays import Stack
 from gemmlab.multiplication.choosing import Choice
-from gemmlab.multiplication.plans import ADDRESS, WORKSPACE, Block, Launch, Maps, Plan, Zeros
+from gemmlab.multiplication.plans import ADDRESS, WORD, WORKSPACE, Block, Launch, Maps, Plan, Zeros
 from gemmlab.simt import simulate
 
 MAP_BYTES = 128  # of a tensor map; it begins at a multiple of 64
@@ -89,7 +90,8 @@ class Planning:
     def __init__(self) -> None:
         self.device = detect()
         self.capability = self.device.compute_capability
-        self.works: list[Zeros | Maps | Launch] = []
+        self.works: list[Zeros | Launch] = []
+        self.map_words: list[Maps] = []
         self.words: list[int] = []
         self.places: list[tuple[int, int]] = []  # words to which an address is added, and which
         self.top = self.size = 0
@@ -117,8 +119,12 @@ class Planning:
         return Block(stack.owner, stack.address, shape, strides, "float32")
 
     def maps(self, arrays: Sequence[Block], rows: Sequence[int]) -> list[Block]:
-        held = self.empty((len(arrays), MAP_BYTES), "uint8")
-        self.works.append(Maps(held.offset, tuple(zip(arrays, rows, strict=True))))
+        """Return the tensor maps of matrices, which a launch writes to the workspace."""
+        count = len(arrays) * MAP_BYTES // WORD
+        held = self.empty((count,), "int64")
+        step = Step(around.build_words, {"count": count}, *around.launch_words())
+        self.launch(step, held, (0,) * count)
+        self.map_words.append(Maps(len(self.words) - count, tuple(zip(arrays, rows, strict=True))))
         starts = range(held.offset, held.offset + held.bytes, MAP_BYTES)
         return [Block.rows_after_rows(WORKSPACE, at, (MAP_BYTES,), "uint8") for at in starts]
 
@@ -151,8 +157,8 @@ class Planning:
     def plan(self, choice: Choice) -> Plan:
         """Make a plan of all that was noted."""
         places = np.array(self.places, np.intp).reshape(-1, 2)
-        words = np.array(self.words, np.int64)
-        return Plan(choice, tuple(self.works), words, places[:, 0], places[:, 1], self.size)
+        held, maps = np.array(self.words, np.int64), tuple(self.map_words)
+        return Plan(choice, tuple(self.works), held, places[:, 0], places[:, 1], maps, self.size)
 
 
 def rounded(size: int) -> int:

@@ -1,16 +1,18 @@
 """Plans: what a product does on a GPU, all but addresses. One is made for a kind of operands.
 
 Making one takes Numba's compiler. With addresses it becomes calls of the driver, which are kept,
-too: who multiplies again and again mostly gets the same memory. Neither changes afterwards, so that
-threads may share them. The driver itself is called, because Numba's own launches take ten times as
-long. Source: CUDA Driver API, sections Execution Control and Memory Management.
+too, and become one CUDA graph where they come back. Their arguments do not change afterwards, so
+that threads may share them. The driver itself is called, because Numba's own launches take ten
+times as long. Source: CUDA Driver API, sections Execution Control, Memory Management and Graphs.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +41,9 @@ class Current:
         self.device = device
 
     def __enter__(self) -> None:
-        go([Call("be used", _driver().cuCtxPushCurrent, (_context(self.device),))])
+        (status,) = _driver().cuCtxPushCurrent(_context(self.device))
+        if status:
+            raise refused("be used", status)
 
     def __exit__(self, *_: object) -> None:
         _driver().cuCtxPopCurrent()
@@ -50,7 +54,12 @@ def go(calls: Iterable[Call]) -> None:
     for what, function, arguments in calls:
         (status,) = function(*arguments)
         if status:
-            raise RuntimeError(f"the GPU would not {what}: {status.name}")
+            raise refused(what, status)
+
+
+def refused(what: str, status: Any) -> RuntimeError:
+    """Say what the driver would not do."""
+    return RuntimeError(f"the GPU would not {what}: {status.name}")
 
 
 def launching(name: str, function: Any, size: tuple[int, ...], stream: int, pointers: int) -> Call:
@@ -69,17 +78,52 @@ def filling(address: int, size: int, stream: int) -> Call:
     return Call("fill memory", driver.cuMemsetD8Async, (address, 0, size, driver.CUstream(stream)))
 
 
-def copying(address: int, held: bytes, stream: int) -> Call:
-    """Return a copy of bytes of the host, which the driver has read when it returns."""
-    driver = _driver()
-    arguments = (address, held, len(held), driver.CUstream(stream))
-    return Call("copy memory", driver.cuMemcpyHtoDAsync, arguments)
-
-
 def function_of(compiled: Any) -> Any:
     """Return a kernel that Numba compiled, as `launch` takes it, loaded on the current GPU."""
     compiled.bind()
     return _driver().CUfunction(int(compiled.library.get_cufunc().handle))
+
+
+def is_recording(stream: int) -> bool:
+    """Whether what is queued on a stream is recorded for a graph of the caller's, and not done."""
+    status, state = _driver().cuStreamIsCapturing(stream)
+    return bool(status or state)
+
+
+class Graph:
+    """Recorded calls, which a single one launches on a stream; the driver forgets them with it."""
+
+    def __init__(self, executable: Any, stream: Any) -> None:
+        driver = _driver()
+        self.calls = (Call("launch a graph", driver.cuGraphLaunch, (executable, stream)),)
+        # At the end of a program the driver forgets everything by itself.
+        weakref.finalize(self, driver.cuGraphExecDestroy, executable).atexit = False
+
+
+def recorded_graph(calls_on: Callable[[int], Iterable[Call]], stream: int) -> Graph | None:
+    """Record the calls on a stream as a graph; None where the driver will not.
+
+    A stream of its own records them, so that the caller's is left alone.
+    """
+    driver = _driver()
+    status, own = driver.cuStreamCreate(NON_BLOCKING)
+    if status:
+        return None
+    try:
+        (status,) = driver.cuStreamBeginCapture(own, driver.CUstreamCaptureMode(OF_THREAD))
+        if status:
+            return None
+        try:
+            go(calls_on(int(own)))
+        finally:
+            status, graph = driver.cuStreamEndCapture(own)
+        if status:
+            return None
+        status, executable = driver.cuGraphInstantiate(graph, 0)
+        driver.cuGraphDestroy(graph)
+        return None if status else Graph(executable, driver.CUstream(stream))
+    finally:
+        driver.cuStreamDestroy(own)
 
 
 @cache
@@ -95,8 +139,11 @@ def _context(device: int) -> Any:
     return numba_cuda().gpus[device].get_primary_context().handle
 
 
-WORKSPACE = 3  # among the addresses of a call: those of A, B and C, and of the memory beside them
-KEPT = 512  # addresses and streams with their calls
+# Among the addresses of a call: those of A, B and C, of the memory beside them, and of B's halves.
+WORKSPACE, HALVES = 3, 4
+KEPT = 256  # addresses and streams with their calls
+OFTEN = 3  # calls, after which a graph is made: it takes as long as ten of them
+NON_BLOCKING, OF_THREAD = 1, 1  # flags of a stream, and of what may be called while it records
 LONG = 100  # calls, beyond which they are made anew: queueing them takes longer
 WORD = 8  # bytes of an argument, as Numba's kernels take arrays apart
 
@@ -166,16 +213,20 @@ class Zeros:
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """Tensor maps, written to the workspace: of matrices there, and the rows of their boxes."""
+    """Tensor maps among the words of a plan, from `first` on: of matrices of the workspace, and the
+    rows of their boxes.
+    """
 
-    offset: int
+    first: int
     matrices: tuple[tuple[Block, int], ...]
 
-    def call(self, stream: int, pointers: int, workspace: int) -> Call:
+    def words(self, addresses: tuple[int, ...]) -> np.ndarray:
+        """Return them for operands, result and workspace at these addresses."""
         held = [
-            map_bytes(workspace + x.offset, x.shape, x.dtype, rows) for x, rows in self.matrices
+            map_bytes(addresses[x.of] + x.offset, x.shape, x.dtype, rows)
+            for x, rows in self.matrices
         ]
-        return copying(workspace + self.offset, b"".join(held), stream)
+        return np.frombuffer(b"".join(held), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,14 +254,15 @@ class Plan:
     """A product queues these works on a stream, in this order.
 
     words : the arguments of all launches; at, of : where to add which of the addresses
-    size : of the workspace [B]
+    maps : tensor maps among them; size : of the workspace [B]
     """
 
     choice: Choice
-    works: tuple[Zeros | Maps | Launch, ...]
+    works: tuple[Zeros | Launch, ...]
     words: np.ndarray
     at: np.ndarray
     of: np.ndarray
+    maps: tuple[Maps, ...]
     size: int
 
     def bound(self, stream: int, addresses: tuple[int, ...]) -> Bound:
@@ -219,19 +271,44 @@ class Plan:
         return bind(self, stream, addresses)
 
 
-@dataclass(frozen=True, eq=False)
 class Bound:
-    """Calls of the driver, and what their arguments point to."""
+    """Calls of the driver for one stream, and what their arguments point to.
 
-    calls: tuple[Call, ...]
-    words: np.ndarray
-    pointers: np.ndarray
+    Who multiplies again and again mostly gets the same memory. The calls of a product that comes
+    back are then recorded as a CUDA graph, whose launch is a single call: a third of the time.
+    """
+
+    def __init__(self, plan: Plan, stream: int, addresses: tuple[int, ...]) -> None:
+        words = plan.words.copy()
+        words[plan.at] += np.array(addresses, np.int64)[plan.of]
+        for maps in plan.maps:
+            held = maps.words(addresses)
+            words[maps.first : maps.first + len(held)] = held
+        pointers = words.ctypes.data + WORD * np.arange(len(words))  # the driver asks for these
+        self.words, self.pointers, self.stream = words, pointers, stream
+        self.works, self.workspace = plan.works, addresses[WORKSPACE]
+        self.calls = self._calls(stream)
+        self.times, self.graph, self.one_by_one = 0, None, Lock()
+
+    def _calls(self, stream: int) -> tuple[Call, ...]:
+        start = self.pointers.ctypes.data
+        return tuple(work.call(stream, start, self.workspace) for work in self.works)
+
+    def queue(self) -> None:
+        """Queue everything on the stream.
+
+        A stream that itself records a graph gets the calls, since a graph in it is not allowed.
+        """
+        if self.graph is not None and not is_recording(self.stream):
+            with self.one_by_one:  # a graph is launched by one thread at a time
+                go(self.graph.calls)
+            return
+        go(self.calls)
+        self.times += 1
+        if self.times == OFTEN and not is_recording(self.stream):
+            self.graph = recorded_graph(self._calls, self.stream)
 
 
 @lru_cache(maxsize=KEPT)
 def _bound(plan: Plan, stream: int, addresses: tuple[int, ...]) -> Bound:
-    words = plan.words.copy()
-    words[plan.at] += np.array(addresses, np.int64)[plan.of]
-    pointers = words.ctypes.data + WORD * np.arange(len(words))  # the driver asks for these
-    start, workspace = pointers.ctypes.data, addresses[WORKSPACE]
-    return Bound(tuple(work.call(stream, start, workspace) for work in plan.works), words, pointers)
+    return Bound(plan, stream, addresses)

@@ -38,6 +38,7 @@ def on_gpu(x):
 
 
 SMALL = Tiling((128, 64, 64), stages=2)
+TERMS = calling.checked(None, 3)
 
 
 @pytest.fixture
@@ -67,16 +68,19 @@ def gpu(host, monkeypatch):
             monkeypatch.setattr(module, "numba_cuda", lambda: host)
         if hasattr(module, "detect"):
             monkeypatch.setattr(module, "detect", lambda: H200)
-    monkeypatch.setattr(plans, "_driver", lambda: Driver(host.log))
+    host.driver = Driver(host.log)
+    monkeypatch.setattr(plans, "_driver", lambda: host.driver)
     monkeypatch.setattr(plans, "map_bytes", described)
     monkeypatch.setattr(plans, "function_of", lambda compiled: compiled)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(calling, "fastest", lambda *_: ("tcec_batched", SMALL, "asked for"))
     yield host
     for cached in (
-        machines._kernel, plans._context, plans._bound, calling.planned, calling._choice
+        machines._kernel, plans._context, plans._bound, calling.planned, calling._choice,
+        calling.halving,
     ):  # fmt: skip
         cached.cache_clear()
+    calling.DECIDED.clear()
 
 
 def integers(*shape, seed=1):
@@ -93,8 +97,8 @@ def test_arrays_of_a_gpu_stay_there(gpu):
     assert type(c) is Array
     assert np.array_equal(c, a @ b.swapaxes(1, 2))
     assert gemmlab.matmul_choice(on_gpu(a), on_gpu(b).swapaxes(1, 2)).layout == "nt"
-    assert len(launches(gpu)) == 6  # scale A and B twice, multiply, lone lines
-    queued = [entry for entry in gpu.log if entry[0] in ("launch", "memset", "copy")]
+    assert len(launches(gpu)) == 7  # scale A and B twice, tensor maps, multiply, lone lines
+    queued = [entry for entry in gpu.log if entry[0] in ("launch", "memset")]
     assert {entry[-2 if entry[0] == "launch" else -1] for entry in queued} == {77}
     zeros = [entry[1] for entry in gpu.log if entry[0] == "memset"]
     assert sorted(zeros) == [2 * 36 * 4, 2 * 40 * 4]  # exponents of columns of B and of rows of A
@@ -191,12 +195,12 @@ def test_what_is_allowed_is_what_is_launched_with(gpu):
 @pytest.mark.usefixtures("gpu")
 def test_host_arrays_go_to_the_gpu_and_come_back(monkeypatch):
     went = []
-    monkeypatch.setattr(calling, "multiply", lambda a, b, budget: went.append((a, b)) or Back())
+    monkeypatch.setattr(calling, "multiply", lambda a, b, *_: went.append((a, b)) or Back())
     monkeypatch.setattr(calling, "FEW_ON_HOST", 2 * 8**3)
     a = integers(8, 8)
     assert gemmlab.matmul_choice(a, a).kernel == "tcec_batched"
     assert gemmlab.matmul_choice(a[:7], a).kernel == "numpy"
-    assert calling._from_host(*calling.arrays.check(a, a), a, a, None) == "came back"
+    assert calling._from_host(*calling.arrays.check(a, a), TERMS, a, a) == "came back"
     assert len(went) == 1
 
 
@@ -249,3 +253,63 @@ def test_panels_of_the_budget(gpu):
     c = gemmlab.matmul(on_gpu(a), on_gpu(b), workspace_bytes=budget)
     assert np.array_equal(c, a @ b)
     assert max(gpu.cupy.taken) == choice.workspace_bytes
+
+
+# ------------------------------------------------------------------------ calls that come again
+
+
+def queued(gpu, bound):
+    """Queue everything, and return what the driver was asked then."""
+    gpu.log.clear()
+    bound.queue()
+    return [entry[0] for entry in gpu.log]
+
+
+def test_what_comes_back_is_a_graph(gpu, monkeypatch):
+    """One call of the driver; other values at the same addresses are read.
+
+    A stream that itself records gets the launches: a graph in a graph is not allowed.
+    """
+    monkeypatch.setattr(plans, "OFTEN", 1)
+    a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
+    c, bound, kept = calling.ready(calling.arrays.Place("cupy", 0), a, b, TERMS)
+    alone = queued(gpu, bound)
+    assert alone == ["memset", "launch", "launch"] * 2 + ["launch"] * 3
+    a[...] = integers(20, 8, seed=3)
+    assert queued(gpu, bound) == ["graph"]
+    assert gpu.log[-1] == ("graph", 9, 77)
+    assert np.array_equal(c, np.asarray(a) @ np.asarray(b))
+    gpu.driver.capturing = 77
+    assert queued(gpu, bound) == alone
+    del kept
+
+
+def test_where_no_graph_can_be_made_calls_are_made(gpu, monkeypatch):
+    monkeypatch.setattr(plans, "OFTEN", 1)
+    gpu.driver.cuGraphInstantiate = lambda graph, flags: (801, None)
+    a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
+    c, bound, kept = calling.ready(calling.arrays.Place("cupy", 0), a, b, TERMS)
+    bound.queue()
+    assert bound.graph is None
+    assert np.array_equal(c, np.asarray(a) @ np.asarray(b))
+    del kept
+
+
+def test_an_operand_is_split_once(gpu):
+    """Its halves have the bits that they have in a product; of a stack here, as columns."""
+    a, b = integers(2, 20, 72) / np.float32(3), integers(2, 36, 72).swapaxes(1, 2)
+    a, b = on_gpu(a), on_gpu(b / np.float32(7))
+    expected, held = gemmlab.matmul(a, b), gemmlab.split(b)
+    gpu.log.clear()
+    assert np.array_equal(gemmlab.matmul(a, held), expected)
+    assert len(launches(gpu)) == 5  # scale A twice, tensor maps, multiply, lone lines
+    assert held.nbytes >= 4 * b.size
+    with pytest.raises(ValueError, match="workspace_bytes=9 with a split b"):
+        gemmlab.matmul(a, held, 9)
+
+
+def test_a_split_that_no_kernel_reads_is_the_array():
+    a, b = integers(5, 7), integers(7, 3)
+    held = gemmlab.split(b)
+    assert (held.array is b, held.nbytes, held.shape) == (True, 0, (7, 3))
+    assert np.array_equal(gemmlab.matmul(a, held), a @ b)

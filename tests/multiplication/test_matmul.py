@@ -2,8 +2,6 @@
 
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,8 +9,7 @@ import pytest
 import gemmlab
 from gemmlab import device, kernels
 from gemmlab.here.driver import gpu_status
-from gemmlab.measure.benchmarks import drawn_matmul_times
-from gemmlab.multiplication import arrays, calling, choosing
+from gemmlab.multiplication import arrays, choosing
 from gemmlab.multiplication.arrays import Stack
 from gemmlab.multiplication.choosing import SIDE, by_tensor_cores, by_units, cost, fastest, fitting
 from gemmlab.multiplication.products import workspace_bytes
@@ -74,6 +71,9 @@ def test_what_does_not_fit_is_quoted(told):
         with pytest.raises((TypeError, ValueError)) as caught:
             ask(*WRONG[told])
         assert told in str(caught.value)
+    for products in (0, 4, True):
+        with pytest.raises(ValueError, match=f"products={products}; use 1, 2 or 3"):
+            gemmlab.matmul(A, B, products=products)
     with pytest.raises(TypeError, match="workspace_bytes"):
         gemmlab.matmul(A, B, workspace_bytes=1.5)
 
@@ -163,7 +163,7 @@ def test_a_kernel_that_has_no_room_is_no_way():
 @pytest.mark.parametrize("kernel", ["tcec_batched", "tcec_registers"])
 def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
     def needs(batch, m, n):
-        return workspace_bytes(kernel, "tn", 1000, batch, m, n)
+        return workspace_bytes(kernel, "tn", 1000, 1, 3, batch, m, n)
 
     whole = needs(5, 900, 700)
     assert fitting((5, 900, 700), needs, None) == fitting((5, 900, 700), needs, whole)
@@ -179,7 +179,7 @@ def test_panels_fit_the_budget_and_the_smallest_is_told(kernel):
 def test_the_split_takes_as_many_bytes_as_the_operands():
     m, n, k = 4096, 2048, 8192
     for layout in ("nn", "tt"):
-        told = workspace_bytes("tcec_batched", layout, k, 1, m, n)
+        told = workspace_bytes("tcec_batched", layout, k, 1, 3, 1, m, n)
         assert told == 4 * k * (m + n) + 8 * (m + n) + 4 * 128  # parts, lines, tensor maps
 
 
@@ -343,95 +343,3 @@ def test_gradients_of_pytorch():
     (x.double() @ w.double().T).square().sum().backward()
     for own, right in zip(found, (x.grad, w.grad), strict=True):
         assert (own - right).norm() < 1e-5 * right.norm()
-
-
-# ---------------------------------------------------------------------- the library that owns them
-
-
-@pytest.mark.parametrize(
-    ("sizes", "kernel"),
-    [
-        ((1, 4096, 4096, 4096), "tcec_batched"), ((1, 333, 7777, 5001), "tcec_batched"),
-        ((16, 1024, 1024, 1024), "tcec_batched"),
-        ((1, 16, 4096, 4096), "library"), ((1, 1, 8192, 8192), "library"),
-        ((1, 65536, 64, 64), "library"), ((1, 256, 256, 65536), "library"),
-        ((1, 352, 1, 52048), "library"), ((1, 512, 512, 512), "library"),
-        ((256, 128, 128, 128), "library"),
-    ],
-)  # fmt: skip
-def test_a_library_multiplies_where_nothing_is_known_to_be_faster(sizes, kernel):
-    name, tiling, why = fastest(device("h200"), sizes, "nn", "torch")
-    assert name == kernel
-    assert (tiling is None) == (name == "library")
-    assert ("torch multiplies by cuBLAS: Tensor Cores are not known" in why) == (name == "library")
-
-
-def test_a_gpu_without_rates_or_tensor_cores_is_the_librarys():
-    assert fastest(device("v100"), (1, 4096, 4096, 4096), "nn", "cupy")[0] == "library"
-    card = replace(device("h200"), peak={}, clock=None)
-    assert "is not known" in fastest(card, (1, 4096, 4096, 4096), "nn", "cupy")[2]
-
-
-def test_drawn_products_were_never_far_slower_than_the_library():
-    """By Tensor Cores always faster; by the library the same, but for some time of Python."""
-    products = drawn_matmul_times().products
-    own = [x for x in products if x.kernel == "tcec_batched"]
-    handed = [x for x in products if x.kernel == "library"]
-    assert len(own) + len(handed) == len(products) == 60
-    assert min(x.cublas_loop / x.loop for x in own) > 1.4
-    assert min(x.cublas_gpu / x.gpu for x in handed) > 0.85
-    assert max(x.loop - x.cublas_loop for x in handed) < 20e-6
-    assert all(x.error <= 1.2 * x.cublas_error for x in products)
-
-
-def handing(monkeypatch, precision="highest"):
-    """A stand-in for PyTorch on a GPU, which notes what it multiplies."""
-    seen = []
-
-    def product(a, b):
-        seen.append((a.shape, b.shape))
-        return "by the library"
-
-    torch = SimpleNamespace(matmul=product, get_float32_matmul_precision=lambda: precision)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
-    monkeypatch.setattr(calling, "detect", lambda: device("h200"))
-    calling._choice.cache_clear()
-    calling._handed_over.clear()
-    return seen
-
-
-class Device(NamedTuple):
-    """A device of PyTorch's."""
-
-    type: str
-    index: int
-
-
-def tensor(*shape):
-    return Tensor(np.zeros(shape, np.float32))
-
-
-def test_what_is_handed_over_is_known_again(monkeypatch):
-    seen = handing(monkeypatch)
-    a, b = tensor(8, 16), tensor(16, 4)
-    a.device = b.device = Device("cuda", 0)
-    checked = []
-    monkeypatch.setattr(
-        arrays, "check", lambda *x, real=arrays.check: checked.append(1) or real(*x)
-    )
-    for _ in range(3):
-        assert calling.multiply(a, b, None) == "by the library"
-    assert seen == [((8, 16), (16, 4))] * 3
-    assert len(checked) == 1
-    assert calling.choose(a, b, None).kernel == "library"
-    calling._choice.cache_clear()
-    calling._handed_over.clear()
-
-
-def test_a_library_that_rounds_to_tf32_does_not_multiply(monkeypatch):
-    handing(monkeypatch, "high")
-    a, b = tensor(8, 16), tensor(16, 4)
-    a.device = b.device = Device("cuda", 0)
-    assert calling.choose(a, b, None).kernel == "pipelined"
-    calling._choice.cache_clear()

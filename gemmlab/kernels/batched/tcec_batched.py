@@ -5,11 +5,17 @@ map is enough, and the number of a tile says which product it is of. Where a til
 beyond its matrix it holds rows of the next one, and these count for elements outside of C alone,
 because k is filled with zeros. `back_a` and `back_b` undo the scales of rows and columns
 (`scaling`) where C is stored.
+
+A block takes *units*, one after the other: a tile of C and a part of k. Where C has few tiles, k
+has several parts, so that every SM has a unit; their sums go to planes of a workspace, which
+`around` adds up. And a long sum is wrong by what each of its additions rounds: so no sum in
+registers goes on for more than CHUNK of k. What comes after it is summed anew, and added to what
+the thread has stored.
 """
 
 from collections.abc import Callable
 
-from numpy import float16, float32, uint32, uint64
+from numpy import float16, float32, int32, uint32, uint64
 
 from gemmlab import Device
 from gemmlab.instructions import (
@@ -22,6 +28,7 @@ from gemmlab.instructions import (
     shared_view,
 )
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
+from gemmlab.kernels.batched.fewer_products import WHOLE, copying_halves, multiplying_fewer
 from gemmlab.kernels.kernel import Dim, on_device, resident
 from gemmlab.kernels.tcec.shared.split_operands import PIECE, copying_parts, rings
 from gemmlab.kernels.tcec.shared.warpgroup_tiles import multiplying_tiles
@@ -32,11 +39,18 @@ from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
+# Of k, in one sum: 64 main products in FP32, and 16 such sums in a sum of 65536. Both chains round
+# little then; a single one of 1024 rounds three times as much.
+CHUNK = 4096
 
-def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
-    """The kernel (C, k, the maps of the parts of A and B, their rows a matrix, back_a, back_b).
 
+def build(tiling: Tiling, layout: str, paired: bool, products: int = WHOLE) -> Callable:
+    """The kernel (C, k, parts, length, the maps of the halves of A and B, their rows a matrix,
+    back_a, back_b).
+
+    C (batch·parts, m, n), a plane for each part of k; length : of a part, a multiple of DEPTH
     layout : which operands are stored transposed, see `Gemm.layout`
+    products : 3, or fewer, whose maps of low halves are not read
     paired : rows of C (batch, m, n) are contiguous and have an even number of elements
     """
     BM, BN, _ = tiling.block
@@ -48,16 +62,35 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
     A_ALONG, B_ALONG = tma_tiles.along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *shape(BM, A_ALONG)), (STAGES, *shape(BN, B_ALONG))
     corner, (stage_of, parity_of) = corners(tiling), tma_tiles.turning(STAGES)
-    copy = copying_parts(tiling, copying(BM, A_ALONG), copying(BN, B_ALONG))
-    multiply_tile, store = multiplying_tiles(tiling, layout), storing(BN, paired)
+    copies, store = (copying(BM, A_ALONG), copying(BN, B_ALONG)), storing(BN, paired)
+    if products == WHOLE:
+        copy, multiply_tile = copying_parts(tiling, *copies), multiplying_tiles(tiling, layout)
+    else:
+        copy = copying_halves(tiling, *copies, products)
+        multiply_tile = multiplying_fewer(tiling, layout, products)
 
-    def tcec_batched(C, k, to_Ah, to_Al, to_Bh, to_Bl, a_rows, b_rows, back_a, back_b):
+    # Divisions are of 32 bits: a unit begins with three, and those of 64 take twice as long.
+    @on_device
+    def share(unit, tiles, parts, length, k):
+        """Tell a unit's tile, plane and matrix, and where its part of k begins and ends."""
+        plane = uint32(uint32(unit) // tiles)
+        matrix = uint32(plane // parts)
+        begin = int32(int32(plane - matrix * parts) * length)
+        return (
+            int32(unit - plane * tiles), int32(plane), int32(matrix), begin,
+            min(int32(begin + length), k),
+        )  # fmt: skip
+
+    def tcec_batched(
+        C, k, parts, length, to_Ah, to_Al, to_Bh, to_Bl, a_rows, b_rows, back_a, back_b
+    ):
         Ah, Al = shared_view(A_SHAPE, float16, OF_AH), shared_view(A_SHAPE, float16, OF_AL)
         Bh, Bl = shared_view(B_SHAPE, float16, OF_BH), shared_view(B_SHAPE, float16, OF_BL)
         full = shared_view((STAGES,), uint64, TILES)
         empty = shared_view((STAGES,), uint64, TILES + STAGES * WORD)
-        batch, m, n = C.shape
-        each = (m + BM - 1) // BM * ((n + BN - 1) // BN)  # tiles of a product
+        planes, m, n = C.shape
+        tiles = uint32((m + BM - 1) // BM * ((n + BN - 1) // BN))  # of a plane
+        units, parts, length, k = int32(planes * tiles), uint32(parts), int32(length), int32(k)
         thread = cuda.threadIdx.x
         step = uint32(0)  # along k, over all tiles of this block
 
@@ -75,13 +108,14 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
                 fence_tensor_map(to_Al)
                 fence_tensor_map(to_Bh)
                 fence_tensor_map(to_Bl)
-                for tile in range(cuda.blockIdx.x, batch * each, cuda.gridDim.x):
-                    row, col = corner(tile % each, m, n)
+                for unit in range(cuda.blockIdx.x, units, cuda.gridDim.x):
+                    tile, _, matrix, begin, end = share(unit, tiles, parts, length, k)
+                    row, col = corner(tile, m, n)
                     # Where its matrices begin in the stacks, across k or along it.
-                    above_a, above_b = tile // each * a_rows, tile // each * b_rows
+                    above_a, above_b = matrix * a_rows, matrix * b_rows
                     a_down, a_on = (above_a, 0) if A_ALONG else (0, above_a)
                     b_down, b_on = (above_b, 0) if B_ALONG else (0, above_b)
-                    for p in range(0, k, DEPTH):
+                    for p in range(begin, end, DEPTH):
                         stage = stage_of(step)
                         # What the stage had a turn ago; in the first turn this passes at once.
                         mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
@@ -96,19 +130,31 @@ def build(tiling: Tiling, layout: str, paired: bool) -> Callable:
             cross = cuda.local.array(HELD, float32)
             i = thread // WARP * 16 + thread % WARP // 4  # of the tile, this thread's first element
             j = thread % 4 * 2
-            for tile in range(cuda.blockIdx.x, batch * each, cuda.gridDim.x):
-                row, col = corner(tile % each, m, n)
+            # One loop over units and their chunks. In two of them the compiler would work out where
+            # all elements of C are outside of the inner one, and has no registers to keep that.
+            unit, done = int32(cuda.blockIdx.x), int32(0)
+            while unit < units:
+                tile, plane, matrix, begin, end = share(unit, tiles, parts, length, k)
+                row, col = corner(tile, m, n)
+                left = min(int32(end - begin - done), int32(CHUNK))
                 step = multiply_tile(
-                    main, part, cross, Ah, Al, Bh, Bl, full, empty, step, k, thread
+                    main, part, cross, Ah, Al, Bh, Bl, full, empty, step, left, thread
                 )
-                number = tile // each
-                store(C[number], row + i, col + j, back_a[number], back_b[number], main)
+                store(C[plane], row + i, col + j, back_a[matrix], back_b[matrix], main, done > 0)
+                done = int32(done + left)
+                if begin + done >= end:
+                    unit, done = int32(unit + cuda.gridDim.x), int32(0)
 
     return tcec_batched
 
 
 def storing(columns: int, paired: bool) -> Callable:
-    """Give the device function (C, row, col, back_a, back_b, acc) that stores a tile, unscaled."""
+    """Give the device function (C, row, col, back_a, back_b, acc, adds) that stores a tile, and
+    undoes its scales.
+
+    adds : to what the same thread has stored there. The L2 cache adds, and nobody waits for what
+        was there; no other thread adds to it, so that the order is always the same
+    """
     _, write = warp_mma.two_of("float32", paired)
 
     @on_device
@@ -116,12 +162,12 @@ def storing(columns: int, paired: bool) -> Callable:
         return back[line] if line < back.shape[0] else float32(0)
 
     @on_device
-    def nothing(x, row, col, y):
+    def no_more(x, row, col, y):
         pass
 
     def scaled(group):
         """A device function (acc, above and below, col, back_b) from a group of 8 columns on."""
-        others = scaled(group + 1) if group + 1 < columns // 8 else nothing
+        others = scaled(group + 1) if group + 1 < columns // 8 else no_more
         i, j = 4 * group, 8 * group
 
         @on_device
@@ -135,9 +181,29 @@ def storing(columns: int, paired: bool) -> Callable:
 
         return scale
 
+    @on_device
+    def add_one(C, row, col, x):
+        if row < C.shape[0] and col < C.shape[1]:
+            cuda.atomic.add(C, (row, col), x)
+
+    def additions(group):
+        """A device function (C, row, col, acc) that adds to what is stored, from a group on."""
+        others = additions(group + 1) if group + 1 < columns // 8 else no_more
+        i, j = 4 * group, 8 * group
+
+        @on_device
+        def add(C, row, col, acc):
+            add_one(C, row, col + j, acc[i])
+            add_one(C, row, col + j + 1, acc[i + 1])
+            add_one(C, row + 8, col + j, acc[i + 2])
+            add_one(C, row + 8, col + j + 1, acc[i + 3])
+            others(C, row, col, acc)
+
+        return add
+
     def stores(group):
         """A device function that stores (C, row, col, acc) from a group of 8 columns on."""
-        others = stores(group + 1) if group + 1 < columns // 8 else nothing
+        others = stores(group + 1) if group + 1 < columns // 8 else no_more
         i, j = 4 * group, 8 * group
 
         @on_device
@@ -148,14 +214,17 @@ def storing(columns: int, paired: bool) -> Callable:
 
         return store
 
-    scale_all, store_all = scaled(0), stores(0)
+    scale_all, add_all, store_all = scaled(0), additions(0), stores(0)
 
     @on_device
-    def store_tile(C, row, col, back_a, back_b, acc):
+    def store_tile(C, row, col, back_a, back_b, acc, adds):
         # All factors are read before anything is stored: the compiler cannot know that they are not
         # in C, and a load behind each store would wait for memory anew.
         scale_all(acc, (factor(back_a, row), factor(back_a, row + 8)), col, back_b)
-        store_all(C, row, col, acc)
+        if adds:
+            add_all(C, row, col, acc)
+        else:
+            store_all(C, row, col, acc)
 
     return store_tile
 
@@ -165,8 +234,8 @@ def stack(rows: int, columns: int, along: bool) -> tuple[int, int]:
     return rows if along else -(-rows // DEPTH) * DEPTH, -(-columns // PIECE) * PIECE
 
 
-def launch(tiling: Tiling, batch: int, m: int, n: int, device: Device) -> tuple[Dim, Dim]:
-    """Return (grid, block): persistent blocks, for the tiles of all products."""
+def launch(tiling: Tiling, planes: int, m: int, n: int, device: Device) -> tuple[Dim, Dim]:
+    """Return (grid, block): persistent blocks, for the tiles of all planes."""
     bm, bn, _ = tiling.block
-    tiles = batch * -(-m // bm) * -(-n // bn)
+    tiles = planes * -(-m // bm) * -(-n // bn)
     return resident((tiles, 1), device), (threads(tiling), 1)
