@@ -285,8 +285,8 @@ def forecast(
         times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
     once, anywhere = dram_bytes(executed, cold)
     times["dram"] = dram_time(min(once, SECTOR * sectors) + anywhere, target)
-    if target.block_interval:
-        times["blocks"] = target.block_interval * all_blocks
+    if target.hand_out_interval:
+        times["blocks"] = target.hand_out_interval * all_blocks
     busy = executed.of_all(lambda run: tensor_cycles(run, results[run]))
     whole = executed.of_all(lambda run: results[run].cycles)
     return Forecast(
