@@ -2,10 +2,11 @@
 
     python -m benchmarks.inside predict FILE     what is to be measured, before it is
     python -m benchmarks.inside measure FILE OUT.json
-    python -m benchmarks.inside page             the table and the picture of book/predictions.md
+    python -m benchmarks.inside since FILE       what later code simulates
 
-FILE has the simulated clocks and the cubins that they are of: those bytes run on the GPU. What
-ships is gemmlab/recorded/h100_sxm/inside.json; FILE is predicted.json beside this module.
+The first FILE, predicted.json beside this module, has the simulated clocks and the cubins that they
+are of: those bytes run on the GPU. What ships is gemmlab/recorded/h100_sxm/inside.json; the last
+one is predicted_since.json. `python -m benchmarks.forecast.pages` makes tables and the picture.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from benchmarks.forecast.written import origin
 from benchmarks.inside.cases import CASES, DEVICE, Case
 from benchmarks.inside.phases import alike, padded, rows_of_phases, rows_of_warps
 from gemmlab.measure import store
-
-PREDICTED = Path(__file__).with_name("predicted.json")
 
 
 def predicted(case: Case) -> dict[str, Any]:
@@ -44,13 +43,17 @@ def predicted(case: Case) -> dict[str, Any]:
     }
 
 
-def predict(out: Path, names: list[str]) -> None:
-    """Write what is to be measured; FileExistsError where it is written already."""
+def predict(out: Path, names: list[str], with_code: bool = True) -> None:
+    """Write what is to be measured; FileExistsError where it is written already.
+
+    with_code : keep the cubins
+    """
     if out.exists():
         raise FileExistsError(f"{out} is there already; what was written down stays as it was")
     rows = []
     for name in names:
-        rows.append(predicted(CASES[name]))
+        made = predicted(CASES[name])
+        rows.append({k: v for k, v in made.items() if with_code or not k.endswith("cubin")})
         told = {k: v for k, v in rows[-1].items() if k != "clocks" and not k.endswith("cubin")}
         print(told, flush=True)
     store.write(out, origin(DEVICE.name), {"rows": rows})
@@ -105,7 +108,7 @@ def _cut(clocks: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("benchmarks.inside", description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("predict", "measure", "page"))
+    parser.add_argument("what", choices=("predict", "measure", "since"))
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--kernels", default=",".join(CASES), help="(default: %(default)s)")
     given = parser.parse_args(argv)
@@ -114,6 +117,8 @@ def main(argv: list[str] | None = None) -> int:
         predict(*given.files, names)
     elif given.what == "measure":
         measure(*given.files, names)
+    else:
+        predict(*given.files, names, with_code=False)
     return 0
 
 
