@@ -138,12 +138,12 @@ def picture(names: Sequence[str] = tuple(FAMILIES)) -> Figure:
     """Draw the warps of one SM for each kernel: measured above simulated."""
     of = inside()
     figure, axes = plots.figure(
-        9, 1.75 * len(names), rows=len(names), right=0.985, left=0.1, top=0.94, bottom=0.065,
+        9, 1.75 * len(names), rows=len(names), right=0.985, left=0.1, top=0.965, bottom=0.095,
         hspace=0.72,
     )  # fmt: skip
     for ax, name in zip(axes, names, strict=True):
         launch = of.launch(name)
-        draw(ax, of.of(name), launch.resident, launch.rounds, legend=ax is axes[0])
+        draw(ax, of.of(name), launch.resident, launch.rounds, legend=ax is axes[-1])
         ax.set_title(
             f"{name}: {FAMILIES[name]}", loc="right", fontsize=style.LABEL, color=style.INK
         )

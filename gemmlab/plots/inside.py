@@ -62,6 +62,7 @@ def inside(
 
     resident : blocks at a time, each of which has rows of its own
     rounds : tiles of C that a block has
+    legend : below the axis
     """
     most = max(len(one.simulated) for one in warps)
     shown = [one for one in warps if len(one.simulated) == most]
@@ -83,9 +84,10 @@ def inside(
     }
     _axes(ax, rows, ends)
     if legend:
+        tall = 72 * ax.get_figure().get_figheight() * ax.get_position().height
         style.legend(
             ax, [Patch(color=LOOKS[what]) for what in NAMES], [*NAMES.values()], ncols=len(NAMES),
-            loc="lower left", bbox_to_anchor=(0, 1.02), borderpad=0, borderaxespad=0,
+            loc="upper left", bbox_to_anchor=(0, -34 / tall), borderpad=0, borderaxespad=0,
         )  # fmt: skip
     return InsideArtists(bars)
 
