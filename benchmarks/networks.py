@@ -172,7 +172,7 @@ def expected(problem: Gemm, device: Device, run: Run) -> list[float]:
     further = 0.0
     for one in run.kernel.after:
         blocks = int(np.prod(one.launch(problem, run.tiling, device)[0]))
-        hand_out = blocks * (device.block_interval or 0.0)
+        hand_out = blocks * (device.hand_out_interval or 0.0)
         further += (device.launch_interval or 0.0) + max(hand_out, device.dram_latency or 0.0)
     bounds = predict(problem, device, *run).times.values()
     return sorted((bound + further for bound in bounds), reverse=True)

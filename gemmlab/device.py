@@ -186,7 +186,7 @@ class Device:
 
     launch_latency: float | None = _quantity("s", default=None)  # of a launch that does nothing
     launch_interval: float | None = _quantity("s", default=None)  # from one launch to the next
-    block_interval: float | None = _quantity(
+    hand_out_interval: float | None = _quantity(
         "s", default=None
     )  # from one block's start to another's
     block_spread: float | None = _quantity("", default=None)  # of blocks' times over SMs, as a part

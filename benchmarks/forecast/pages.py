@@ -35,6 +35,7 @@ from benchmarks.forecast.published import FIRST, Published, errors, published, s
 from benchmarks.forecast.published import SINCE as PUBLISHED_SINCE
 from benchmarks.forecast.published import predictions as of_published
 from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
+from benchmarks.inside import page as inside
 from benchmarks.page_tables import table, write
 from gemmlab import kernels, plots, records
 from gemmlab.device import device
@@ -471,9 +472,11 @@ TABLES = {
     "looked-at": lambda: each_device(partial(families, "looked_at")),
     "jumps": lambda: each_device(jumps),
     "published": elsewhere,
+    **inside.TABLES,
 }
 
 
 if __name__ == "__main__":
     write(PAGE, TABLES)
     PICTURE.write_bytes(png(picture(), DENSITY))
+    inside.PICTURE.write_bytes(png(inside.picture(), DENSITY))

@@ -8,6 +8,7 @@
 
 from gemmlab.plots.access import access_map
 from gemmlab.plots.alignment import alignment
+from gemmlab.plots.inside import inside
 from gemmlab.plots.ladder import Row, bars, beside, counters, ladder, residual
 from gemmlab.plots.lanes import fragment, lane_map, pieces
 from gemmlab.plots.quantization import along_n, cover, sawtooth, waves
@@ -22,8 +23,8 @@ from gemmlab.plots.timeline import Span, ring, schedule, timeline, turns
 
 __all__ = [
     "Row", "Span", "access_map", "alignment", "along_n", "alt", "bars", "beside", "counters",
-    "cover", "describe", "figure", "fragment", "ladder", "lane_map", "make_room", "memories",
-    "number", "pieces", "points", "provenance", "residual", "resources", "ring", "roofline",
-    "sawtooth", "schedule", "si", "size", "sizes", "slots", "speedups", "splits", "style",
-    "thread_tiles", "tiles", "timeline", "turns", "value", "warps", "waves",
+    "cover", "describe", "figure", "fragment", "inside", "ladder", "lane_map", "make_room",
+    "memories", "number", "pieces", "points", "provenance", "residual", "resources", "ring",
+    "roofline", "sawtooth", "schedule", "si", "size", "sizes", "slots", "speedups", "splits",
+    "style", "thread_tiles", "tiles", "timeline", "turns", "value", "warps", "waves",
 ]  # fmt: skip

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from gemmlab.compiled.forecast import source_page
 from gemmlab.compiled.forecast.source_page import LEAST, text_of, told
 from gemmlab.compiled.forecast.telling import PARTS, LineTime, sentence
+from gemmlab.here.detection import detect
 from gemmlab.here.driver import version
+from gemmlab.programs import beside
 from gemmlab.programs.predicting import Formats, Launch, Told, titles
 
 if TYPE_CHECKING:
@@ -85,7 +87,31 @@ def _launch(launch: Launch, devices: Sequence[str]) -> list[str]:
             lines += _wrapped(f"Unsure: {forecast.unsure}.", "  ", "    ")
     for note in launch.notes:
         lines += _wrapped(f"Note: {note}.", "  ", "    ")
+    lines += _beside(launch)
     return [*lines, *_lines(good)] if good else lines
+
+
+def _beside(launch: Launch) -> list[str]:
+    """Tell what a profiler saw of a launch beside its forecast, a line each."""
+    if not (rows := _compared(launch)):
+        return []
+    wide = max(len(what) for what, *_ in rows)
+    found = ["", f"  {'beside Nsight Compute':<{wide}}  {'predicted':>13}  {'measured':>13}"]
+    return [*found, *(f"  {what:<{wide}}  {a:>13}  {b:>13}  {off:>5}" for what, a, b, off in rows)]
+
+
+def _compared(launch: Launch) -> list[tuple[str, str, str, str]]:
+    """Return what was predicted and measured as text, and how far it is off."""
+    if launch.seen is None:
+        return []
+    made = launch.made[detect().name]
+    if isinstance(made, str):
+        return []
+    tell = {"s": duration, "count": "{:,.0f}".format, "part": "{:.0%}".format}
+    return [
+        (what, tell[kind](a), tell[kind](b), f"{a / b - 1:+.0%}" if b and kind != "part" else "")
+        for what, kind, a, b in beside.compared(made, launch.seen)
+    ]
 
 
 def _wrapped(text: str, indent: str, more: str | None = None) -> list[str]:
@@ -159,6 +185,7 @@ def _data(launch: Launch) -> dict[str, Any]:
         "block": launch.block,
         "launches": launch.count,
         "notes": launch.notes,
+        "seen": beside.data(launch.seen),
         "forecasts": {
             name: {"error": made} if isinstance(made, str) else _forecast(made)
             for name, made in launch.made.items()
@@ -218,6 +245,9 @@ h1 { font-size: 1.5em; overflow-wrap: anywhere; } h2 { font-size: 1.15em; margin
 .times b { text-align: right; }
 .times i { display: block; height: .7em; background: var(--issued); }
 .times span { color: var(--faint); }
+.beside { border-collapse: collapse; margin: .6em 0; }
+.beside td, .beside th { padding: .1em 1em .1em 0; text-align: right; font-weight: 400; }
+.beside th { color: var(--faint); } .beside :is(td, th):first-child { text-align: left; }
 .device > summary { font-weight: 600; margin-top: .8em; list-style: revert; }
 .note { border-left: 3px solid var(--global); padding-left: .8em; }
 @media (max-width: 600px) { .times { grid-template-columns: max-content 1fr; }
@@ -255,7 +285,16 @@ def _section(launch: Launch, devices: Sequence[str]) -> str:
         _device(full[n], f, len(good) == 1 or i == 0) for i, (n, f) in enumerate(good.items())
     )
     head = f"<h2>{escape(name)} <small>{escape(rest)}</small></h2>"
-    return f'<section>{head}<div class="times">{rows}</div>{told_}{sources}</section>'
+    seen = _table(_compared(launch))
+    return f'<section>{head}<div class="times">{rows}</div>{told_}{seen}{sources}</section>'
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    heads = "".join(f"<th>{h}" for h in ("beside Nsight Compute", "predicted", "measured", "off"))
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}' for cell in row)}" for row in rows)
+    return f'<table class="beside"><tr>{heads}{lines}</table>'
 
 
 def _device(title: str, forecast: Forecast, is_open: bool) -> str:

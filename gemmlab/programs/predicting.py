@@ -27,14 +27,16 @@ from gemmlab.compiled.sass.execution.machine import Dim, dim
 from gemmlab.compiled.sm.facts import known
 from gemmlab.device import device as device_called
 from gemmlab.device import name_of
+from gemmlab.here.detection import detect
 from gemmlab.measure.backends import trial
-from gemmlab.programs import forecasts, running
+from gemmlab.programs import beside, forecasts, running
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
 from gemmlab.simt.launch import LANES
 from gemmlab.simt.report.report import Origin
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.kernel import Forecast
+    from gemmlab.programs.beside import Seen
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Launch:
     count : launches of the program that are like it
     notes : what is not certain about its data
     made : for each device its forecast, or why there is none
+    seen : what a profiler says of it, if one was asked
     """
 
     kernel: str
@@ -56,6 +59,7 @@ class Launch:
     count: int = 1
     notes: list[str] = field(default_factory=list)
     made: dict[str, Forecast | str] = field(default_factory=dict)
+    seen: Seen | None = None
 
     @property
     def place(self) -> str:
@@ -325,12 +329,13 @@ def titles(devices: Iterable[str]) -> dict[str, str]:
 
 # -------------------------------------------------------------------------------- the verb
 
-FAILED, WRONG, UNWRITTEN, NO_TOOLS, NO_LAUNCH = 1, 2, 3, 4, 5
+FAILED, WRONG, UNWRITTEN, NO_TOOLS, NO_LAUNCH, NO_PROFILER = 1, 2, 3, 4, 5, 6
 HELP = "say how long a program's kernels, or a compiled one, take on a GPU that need not be here"
 EPILOG = """examples:
   gemmlab predict program.py                     all of its kernels, on an H200
   gemmlab predict program.py:blur --device h200,h100_sxm   one kernel, two GPUs
   gemmlab predict program.py --html report.html -- 4096    sys.argv[1] is "4096"
+  gemmlab predict program.py --beside            and what Nsight Compute says of it
   gemmlab predict kernel.cubin --grid 4096 --block 256 \\
       --arg int32:1048576 --arg 'float32[1048576]' --arg numbers.npy
   gemmlab predict kernels.ptx:gather --grid 64x8 --block 128 \\
@@ -348,6 +353,7 @@ exit status:
   3  a file could not be written
   4  the compiler's tools are missing
   5  the program launches no kernel, or not the one that was named
+  6  --beside: there is no GPU or no Nsight Compute, or it sees no such launch
 """
 
 
@@ -362,8 +368,13 @@ def add_to(verbs: Any, formats: Formats) -> None:
     )
     add.usage = "gemmlab predict [options] FILE[:KERNEL] [-- ARGS of the program]"
     add.add_argument(
-        "--device", default="h200", metavar="GPUS",
-        help=f"with commas, of {', '.join(known())} (default: %(default)s)",
+        "--device",
+        metavar="GPUS",
+        help=f"with commas, of {', '.join(known())} (default: h200; with --beside, the one here)",
+    )
+    add.add_argument(
+        "--beside", action="store_true",
+        help="run the kernels on the GPU here, too, under Nsight Compute, and print both columns",
     )  # fmt: skip
     add.add_argument("--json", metavar="FILE", help="write all of it as data; - for this output")
     add.add_argument("--html", metavar="FILE", help="write a page: the source with what lines cost")
@@ -371,7 +382,12 @@ def add_to(verbs: Any, formats: Formats) -> None:
         "--whole", action="store_true",
         help="simulate all blocks of large launches, whose results later ones read; slow",
     )  # fmt: skip
-    compiled = add.add_argument_group("for a cubin or PTX")
+    add_compiled(add.add_argument_group("for a cubin or PTX"))
+    add.set_defaults(do=lambda asked: verb(asked, formats))
+
+
+def add_compiled(compiled: Any) -> None:
+    """Add what is to be said of a compiled kernel's launch."""
     compiled.add_argument("--grid", help="blocks: 1024, 64x64 or 8x8x8")
     compiled.add_argument("--block", help="threads; none for Triton's, which say it")
     compiled.add_argument(
@@ -379,7 +395,6 @@ def add_to(verbs: Any, formats: Formats) -> None:
         help=f"one for each parameter, in order: {FORMS}",
     )  # fmt: skip
     compiled.add_argument("--shared", type=int, metavar="BYTES", help="dynamic, of a block")
-    add.set_defaults(do=lambda asked: verb(asked, formats))
 
 
 def split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -392,6 +407,10 @@ def split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 def verb(asked: argparse.Namespace, formats: Formats) -> int:
     """Forecast what is asked for, print it, and return the exit status."""
+    if asked.beside and (missing := beside.lacking()):
+        return _said(missing, NO_PROFILER)
+    if asked.device is None:
+        asked.device = detect().name if asked.beside else "h200"
     devices = tuple(dict.fromkeys(filter(None, asked.device.split(","))))
     target, kernel = parted(asked.target)
     if unknown := [name for name in devices if name not in known()] or not devices:
@@ -409,6 +428,12 @@ def verb(asked: argparse.Namespace, formats: Formats) -> int:
         return _said(str(error), WRONG)
     predict(launches, devices)
     remarks = _remarks(launches, status, sampled)
+    if asked.beside:
+        try:
+            program = None if is_compiled(Path(target)) else target
+            remarks += beside.look(launches, devices, asked, program)
+        except beside.ProfilerError as error:
+            return _said(f"--beside: {error}", NO_PROFILER)
     written = _written(asked, formats, Told(target, launches, devices, remarks))
     if written:
         return written

@@ -116,7 +116,7 @@ def test_rows_that_no_box_begins_at_are_left_to_kernels_without_boxes():
 def test_a_second_launch_costs_its_blocks():
     problem = Gemm(11008, 16, 4096, dtype="float16")
     run = benchmark.Run(kernels.mma_split_k, TILING)
-    blocks = 11008 * H200.block_interval
+    blocks = 11008 * H200.hand_out_interval
     bounds = sorted(predict(problem, H200, *run).times.values(), reverse=True)
     more = H200.launch_interval + blocks
     assert benchmark.expected(problem, H200, run) == pytest.approx([b + more for b in bounds])

@@ -20,6 +20,7 @@ from gemmlab.compiled.sm.result import Reason
 from gemmlab.instructions import layout
 from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows, swizzled
 from gemmlab.measure.benchmarks import fragment_uses
+from gemmlab.measure.inside import inside as marks
 from gemmlab.measure.records import series
 from gemmlab.model import schedule as dealing
 from gemmlab.model.in_tiles import in_tiles
@@ -266,6 +267,15 @@ def tiles():
     return figure
 
 
+def inside():
+    figure, (ax,) = plots.figure(9.5, 2.6, top=0.8, bottom=0.3, left=0.1)
+    launch = marks().launch("warp_specialised")
+    plots.inside(ax, marks().of(launch.kernel), rounds=launch.rounds)
+    plots.style.title(ax, f"{launch.kernel}, {launch.problem}: two tiles of C")
+    plots.provenance(ax, marks().source)
+    return figure
+
+
 def timeline():
     figure, (ax,) = plots.figure(8, 2.6)
     copies = [Span("copy", 0, 600), Span("wait", 600, 1000), Span("copy", 1000, 1600)]
@@ -290,8 +300,8 @@ def warps():
 DRAWINGS = {
     made.__name__: made
     for made in (
-        *(access_map, alignment, bars, beside, counters, cover, fragment, ladder),
-        *(lane_map, memories, pieces, residual, resources, roofline, sawtooth, schedule, sizes),
-        *(slots, speedups, splits, thread_tiles, tiles, timeline, warps, waves),
+        *(access_map, alignment, bars, beside, counters, cover, fragment, inside),
+        *(ladder, lane_map, memories, pieces, residual, resources, roofline, sawtooth, schedule),
+        *(sizes, slots, speedups, splits, thread_tiles, tiles, timeline, warps, waves),
     )
 }

@@ -29,6 +29,7 @@ WORDS = {
     "counters": ["global load sectors", "the same, counter by counter"],
     "cover": ["2 by 3 tiles of 128×128, 6 in all", "66.9% of what they cover lies in C"],
     "fragment": ["16 rows and 16 columns", "Lane 5: (1, 2)"],
+    "inside": ["63,328 cycles; 48,813 were simulated, −22.9%", "recorded on NVIDIA H100"],
     "ladder": ["Speed of 7 kernels", "of that of cublas", "53 times the speed of naive"],
     "lane_map": ["32 lanes own", "Lane 5: (1, 2)."],
     "memories": ["tiled, recorded, runs at 7.86 TFLOP/s", "683 FLOP/B at DRAM", "at shared memory"],

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from gemmlab import device as load_device
+from gemmlab.compiled.forecast.counting import counts
 from gemmlab.compiled.forecast.executed import (
     ROUNDS,
     Executed,
@@ -59,6 +60,7 @@ class Forecast:
     unsure : what hangs on instructions that are not known; None where all are
     frames : finds the line of each instruction, and those where it is inlined; none where the
         compiler has kept no lines
+    counts : what all blocks do, by the names of `model.counters`, of a launch with its own code
     """
 
     device: str
@@ -72,6 +74,7 @@ class Forecast:
     others: tuple[Self, ...] = ()
     unsure: Unsure | None = None
     frames: Callable[[], Frames] = field(default=lambda: (), repr=False)
+    counts: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def seconds(self) -> float:
@@ -166,7 +169,7 @@ def predict_time(
         found = at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
     shares = slots_of(found.result) / found.result.slots
     known = unsure(code.listing, shares, executed.unknown)
-    return replace(found, unsure=known, frames=code.frames)
+    return replace(found, unsure=known, frames=code.frames, counts=counts(executed))
 
 
 def _execute(
@@ -285,8 +288,8 @@ def forecast(
         times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
     once, anywhere = dram_bytes(executed, cold)
     times["dram"] = dram_time(min(once, SECTOR * sectors) + anywhere, target)
-    if target.block_interval:
-        times["blocks"] = target.block_interval * all_blocks
+    if target.hand_out_interval:
+        times["blocks"] = target.hand_out_interval * all_blocks
     busy = executed.of_all(lambda run: tensor_cycles(run, results[run]))
     whole = executed.of_all(lambda run: results[run].cycles)
     return Forecast(

@@ -167,12 +167,12 @@ def pieces() -> Answer:
     gpu, measured = device(RECORDED), results.load(RECORDED)
     wide, small = (measured.launch(name) for name in ("dram_read_128", "dram_read_32"))
     by_flight = small.bytes / (FLOAT * gpu.threads) * gpu.dram_latency
-    handing_out = small.blocks * gpu.block_interval
+    handing_out = small.blocks * gpu.hand_out_interval
     return Answer(
         small.seconds * 1e6,
         f"Two things are short. With {FLOAT} bytes for each thread, too little is under way: "
         f"{by_flight * 1e6:.0f} µs. And there are {small.blocks:,} blocks, of which the GPU starts "
-        f"one every {gpu.block_interval * 1e9:.2f} ns: {handing_out * 1e6:.0f} µs.",
+        f"one every {gpu.hand_out_interval * 1e9:.2f} ns: {handing_out * 1e6:.0f} µs.",
         {
             wide.seconds * 1e6: "The bytes are the same, but they arrive only as fast as threads "
             "ask for them.",

@@ -167,7 +167,7 @@ def test_blocks_are_as_far_apart_as_recorded(name):
     assert recorded.provenance["date"][:10] in fact
 
 
-def block_interval(recorded, gpu):
+def hand_out_interval(recorded, gpu):
     """The cost of each further block, where many come for each SM."""
     few, many = (recorded.launch("empty_256_threads_4_bytes", n * gpu.sms) for n in (16, 32))
     return (many.seconds - few.seconds) / (many.blocks - few.blocks)
@@ -261,7 +261,7 @@ def test_device_memory_gives_an_sm_less_when_l2_is_full_of_other_lines(name):
 
 
 @pytest.mark.parametrize("name_of_gpu", RECORDED)
-@pytest.mark.parametrize("fact", [*FACTS, "block_interval"])
+@pytest.mark.parametrize("fact", [*FACTS, "hand_out_interval"])
 def test_facts_are_made_of_what_is_recorded(fact, name_of_gpu):
     recorded, gpu = results.load(name_of_gpu), device(name_of_gpu)
     name, of = FACTS.get(fact, ("empty_256_threads_4_bytes", None))
@@ -269,7 +269,7 @@ def test_facts_are_made_of_what_is_recorded(fact, name_of_gpu):
         blocks = gpu.sms if microbenchmark(name).per_sm else microbenchmark(name).blocks[0]
         expected = of(recorded.launch(name, blocks))
     else:
-        expected = block_interval(recorded, gpu)
+        expected = hand_out_interval(recorded, gpu)
     assert getattr(gpu, fact) == float(f"{expected:.3g}")
     assert f"`{name}`" in sources(gpu)[fact].text
     assert recorded.provenance["date"][:10] in sources(gpu)[fact].text

@@ -86,7 +86,7 @@ def test_a_stream_is_bound_by_memory_or_by_its_blocks():
     rate = H200.sms * H200.clock * facts("h200").dram_bytes_per_cycle
     rest = 8 * x.size - first
     assert found.times["dram"] == pytest.approx(first / rate + rest / H200.dram_copy_bandwidth)
-    assert found.times["blocks"] == pytest.approx(x.size / 1024 * H200.block_interval)
+    assert found.times["blocks"] == pytest.approx(x.size / 1024 * H200.hand_out_interval)
     assert max(found.times.values()) == found.times[found.bottleneck]
     assert found.seconds == H200.launch_latency + found.times[found.bottleneck]
     assert f"by {found.bottleneck}; slots: " in str(found)

@@ -298,7 +298,7 @@ def streams(name, each):
     return launch.seconds, {
         "DRAM": launch.bytes / GPU.dram_bandwidth,
         "bytes under way": launch.bytes / (each * GPU.threads) * GPU.dram_latency,
-        "starting blocks": launch.blocks * GPU.block_interval,
+        "starting blocks": launch.blocks * GPU.hand_out_interval,
     }
 
 
