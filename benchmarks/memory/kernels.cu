@@ -79,4 +79,36 @@ __global__ void blocks(long long* begun, long long* ended, int* sm, float* out, 
     sm[blockIdx.x] = mine;
   }
 }
+
+// Additions meet at 2^bits places, `apart` words from one to the next: at one of them all lanes of a
+// warp (`together`), or each lane at its own choice.
+__device__ __forceinline__ unsigned* met(unsigned* a, int turn, int bits, int apart, int together) {
+  unsigned e = blockIdx.x * blockDim.x + threadIdx.x + turn * gridDim.x * blockDim.x;
+  if (together) e >>= 5;
+  e = (e ^ e >> 16) * 0x7feb352du;
+  e = (e ^ e >> 15) * 0x846ca68bu;
+  return a + (size_t)((e ^ e >> 16) & ((1u << bits) - 1)) * apart;
+}
+
+__global__ void meet_red(unsigned* a, unsigned* out, int bits, int apart, int together, int turns) {
+#pragma unroll 4
+  for (int turn = 0; turn < turns; ++turn)
+    asm volatile("red.global.add.u32 [%0], %1;" ::"l"(met(a, turn, bits, apart, together)), "r"(turn) : "memory");
+}
+
+__global__ void meet_float(unsigned* a, unsigned* out, int bits, int apart, int together, int turns) {
+#pragma unroll 4
+  for (int turn = 0; turn < turns; ++turn)
+    asm volatile("red.global.add.f32 [%0], %1;" ::"l"(met(a, turn, bits, apart, together)), "f"(1.0f) : "memory");
+}
+
+__global__ void meet_atom(unsigned* a, unsigned* out, int bits, int apart, int together, int turns) {
+  unsigned sum = 0, old;
+#pragma unroll 4
+  for (int turn = 0; turn < turns; ++turn) {
+    asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(met(a, turn, bits, apart, together)), "r"(turn) : "memory");
+    sum += old;
+  }
+  if (sum == 12345) out[0] = sum;
+}
 }

@@ -41,6 +41,30 @@ def lines(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
     return sectors(addresses, active, LINE)
 
 
+def additions_in_turn(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Passes of L2 for an atomic of each warp; `addresses` [B] and `active` are (warps, lanes).
+
+    L2 adds to all of a sector at once, and to one address one number after another. Microbenchmark
+    `benchmarks.memory.meeting`, decision 038.
+
+    >>> at = np.array([[8, 8, 8, 12], [0, 4, 32, 36], [0, 0, 32, 32]])
+    >>> additions_in_turn(at, at >= 0).tolist()
+    [3, 2, 4]
+    """
+    at = np.sort(np.where(active, addresses, -1), axis=1)
+    count, same, most = np.zeros((3, len(at)), np.int64)
+    for lane in range(at.shape[1]):
+        last = lane + 1 == at.shape[1]
+        following = np.full(len(at), -1) if last else at[:, lane + 1]
+        same += 1
+        most = np.maximum(most, same)
+        same[following != at[:, lane]] = 0
+        ends = last | (following // SECTOR != at[:, lane] // SECTOR)
+        count += np.where(ends & (at[:, lane] >= 0), most, 0)
+        most[ends] = 0
+    return count
+
+
 def wavefronts(addresses: np.ndarray, active: np.ndarray, width: int) -> np.ndarray:
     """Wavefronts of shared memory for each warp; `width` bytes a lane, `addresses` (..., 32).
 

@@ -117,6 +117,8 @@ def speeds(sms: int, spread: float) -> np.ndarray:
     return np.array([law.inv_cdf((i + 0.5) / sms) for i in range(sms)])
 
 
+GOLDEN = (5**0.5 - 1) / 2  # its multiples are everywhere between whole numbers
+TURNS = 64  # visits, after which what L2 has lost is the same again
 ROUNDS = 3  # of resident blocks: one that begins alone, one amid others, one that ends alone
 LONGEST = 5_000_000  # steps that a sample may take to its end
 
@@ -200,6 +202,7 @@ class Executed:
     shared_bytes : of a block, static and dynamic
     together : how often two neighbouring blocks ask for what comes from L2 once
     unknown : instructions of the listing whose results were taken for zeros
+    missing : part of what later blocks read that L2 has lost by then; None if the footprint says
     """
 
     code: Listing
@@ -213,6 +216,7 @@ class Executed:
     shared_bytes: int
     together: float
     unknown: frozenset[int] = field(default=frozenset(), kw_only=True)
+    missing: float | None = field(default=None, kw_only=True)
     sizes: Mapping[int, int] = field(default_factory=dict, kw_only=True)
 
     @cached_property
@@ -229,6 +233,13 @@ class Executed:
         """Return what `of` counts in a run, for all turns of its loops."""
         return sum(often * of(run) for often, run in self.runs)
 
+    @property
+    def lost(self) -> float:
+        """The part of what the first round of blocks read that later ones miss in L2."""
+        if self.missing is not None:
+            return self.missing
+        return float(self.footprint > (self.device.l2_bytes or 0))
+
     @lru_cache(maxsize=16)  # noqa: B019, the same runs are asked for with other effects, too
     def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
         """Make the streams of each block; what L2 does not hold comes from device memory.
@@ -237,17 +248,17 @@ class Executed:
             any of them stores takes the place of lines that nobody has written back.
         later : these blocks are no first round
         """
-        kept = self.footprint <= (self.device.l2_bytes or 0)
-        levels = np.full(self.count * self.warps, int(Level.DRAM), np.int32)
-        if kept:
-            first = self.share.resident * self.warps if cold and not later else 0
-            levels[first:] = int(Level.L2)
+        warp = np.arange(self.count * self.warps)
+        first = self.share.resident * self.warps if cold and not later else 0
+        turn = np.arange(TURNS)[:, None]
+        misses = (warp < first) | (GOLDEN * (warp + turn + 1) % 1 < self.lost)
+        levels = np.where(misses, int(Level.DRAM), int(Level.L2)).astype(np.int32)
         taken = self.share.resident * (self.shared_bytes + SHARED_START)
         cache = L1(facts(self.device.name).l1_bytes - taken)
         made = streams(
             self.visits, self.code, levels, cache,
             weights(self.device).times(l2_gain(self)),
-            Level.L2 if kept and not cold else Level.STORED, self.lacks(cold),
+            Level.L2 if not self.lost and not cold else Level.STORED, self.lacks(cold),
             Recent((self.device.l2_bytes or 0) / busy_sms(self) * self.count / self.share.resident),
         )  # fmt: skip
         return [made[i * self.warps : (i + 1) * self.warps] for i in range(self.count)]

@@ -16,20 +16,27 @@ from gemmlab.compiled.forecast.executed import (
     ROUNDS,
     Executed,
     Share,
+    busy_sms,
     execute,
     l2_gain,
     most_blocks,
 )
+from gemmlab.compiled.forecast.meeting import meeting_time
+from gemmlab.compiled.forecast.power import Load, energy, power
 from gemmlab.compiled.forecast.source_page import as_html
 from gemmlab.compiled.forecast.telling import LITERATURE, LineTime, lines, slots_of
 from gemmlab.compiled.forecast.unsure import Unsure, unsure
 from gemmlab.compiled.forecast.waiting import tell, waiting
 from gemmlab.compiled.forecast.whole_gpu import (
+    FULL,
+    at_the_limit,
     clock,
     dram_bytes,
     dram_time,
+    full_clock,
     launch_latency,
     sm_facts,
+    with_memory,
 )
 from gemmlab.compiled.sass.cubins import Code, Frames, code_of
 from gemmlab.compiled.sass.listing import Listing
@@ -50,13 +57,15 @@ class Forecast:
     """A forecast is what compiled code says of a launch: its time, and what it waits for.
 
     times : what each part of the GPU needs [s]: "sm", "dram" (each array once, or as often as L2
-        is asked where that is less), and where it is known "l2", and "blocks": to hand them out
+        is asked where that is less), and where it is known "l2", "atomics": for additions that meet
+        at a few addresses, and "blocks": to hand them out
     launch : what a launch takes that does nothing [s], 0 where that was not measured
     others : of a kernel's further launches, whose `launch` is the time from one to the next
     share : the blocks of one SM
     sampled : how many of these were simulated
     result : of the SM that was simulated: its issue slots, and why some were empty
-    tensor_use : part of the time for which the Tensor Cores of an SM with blocks are busy
+    load : what it keeps an SM, and the board, busy with
+    slower : how much longer an SM takes where one launch follows another, at the limit of power
     unsure : what hangs on instructions that are not known; None where all are
     frames : finds the line of each instruction, and those where it is inlined; none where the
         compiler has kept no lines
@@ -70,7 +79,8 @@ class Forecast:
     share: Share
     sampled: int
     result: Result = field(repr=False)
-    tensor_use: float = 0.0
+    load: Load = FULL
+    slower: float = 1.0
     others: tuple[Self, ...] = ()
     unsure: Unsure | None = None
     frames: Callable[[], Frames] = field(default=lambda: (), repr=False)
@@ -80,6 +90,12 @@ class Forecast:
     def seconds(self) -> float:
         """Predicted duration [s], as two events around the launch, or all launches, would tell."""
         return self.launch + max(self.times.values()) + sum(other.seconds for other in self.others)
+
+    @property
+    def sustained(self) -> float:
+        """The time of a launch among many in a row [s], where no pause gives the board a rest."""
+        most = max(self.slower * t if name == "sm" else t for name, t in self.times.items())
+        return self.launch + most + sum(other.sustained for other in self.others)
 
     @property
     def bottleneck(self) -> str:
@@ -166,7 +182,7 @@ def predict_time(
             function, grid, block, *arguments, device=device, shared_bytes=shared_bytes,
             max_registers=max_registers, kernel=kernel, lenient=True, **options,
         )  # fmt: skip
-        found = at_its_clock(lambda use: forecast(executed, effects=effects, use=use))
+        found = at_its_clock(lambda load: forecast(executed, effects=effects, load=load), executed)
     shares = slots_of(found.result) / found.result.slots
     known = unsure(code.listing, shares, executed.unknown)
     return replace(found, unsure=known, frames=code.frames, counts=counts(executed))
@@ -237,7 +253,7 @@ def forecast_next(executed: Executed, cold: bool = False, effects: Effects = ALL
     wrote is in L2, if that holds it, unless it is `cold`.
     """
     executed = replace(executed, footprint=executed.touched)
-    found = at_its_clock(lambda use: forecast(executed, cold, effects, use=use))
+    found = at_its_clock(lambda load: forecast(executed, cold, effects, load=load), executed)
     return replace(found, launch=executed.device.launch_interval or found.launch)
 
 
@@ -248,29 +264,36 @@ def known_device(device: str | Device) -> Device:
     return target
 
 
-def at_its_clock(forecast_at: Callable[[float], Forecast]) -> Forecast:
-    """Forecast a launch at the clock that its own use of Tensor Cores leaves.
+def at_its_clock(forecast_at: Callable[[Load], Forecast], executed: Executed) -> Forecast:
+    """Forecast a launch at the clock that its own use of Tensor Cores, and its power, leave.
 
-    forecast_at : makes a forecast of the use on which the clock depends
+    forecast_at : makes a forecast of the load on which the clock depends
     """
-    lowest = forecast_at(1.0)
-    return forecast_at(lowest.tensor_use) if lowest.tensor_use else lowest
+    found = forecast_at(FULL)
+    load = with_memory(executed.device, found.load, found.times)
+    if load.use or clock(executed, load) < full_clock(executed):
+        found = forecast_at(load)
+    seconds = at_the_limit(executed, load, found.times["sm"])
+    in_a_row = at_the_limit(executed, load, found.times["sm"], in_a_row=True)
+    return replace(
+        found, times={**found.times, "sm": seconds}, load=load, slower=in_a_row / seconds
+    )
 
 
 def forecast(
     executed: Executed, cold: bool = True, effects: Effects = ALL, most: int | None = None,
-    use: float = 1.0,
+    load: Load = FULL,
 ) -> Forecast:  # fmt: skip
     """Forecast a launch from those of its blocks that were executed.
 
     Where they are too few to see how blocks follow each other, they run again.
     cold : the first round finds nothing in L2
     most : blocks of the SM that gets most; None to find out from when they end
-    use : of Tensor Cores, on which the clock depends
+    load : on which the clock depends
     """
     tell(0.6, "an SM is simulated")
     target, mine = executed.device, executed.share
-    enough, on = ROUNDS * mine.resident, sm_facts(executed, use)
+    enough, on = ROUNDS * mine.resident, sm_facts(executed, load)
     if most is None:
         count = min(mine.blocks, enough)
         ends = executed.of_all(lambda run: np.sort(_ends(run, count, cold, effects, on)))
@@ -283,23 +306,61 @@ def forecast(
     all_blocks = math.prod(mine.grid)
     sectors = executed.of_all(lambda run: _sectors(run.blocks(cold))) * all_blocks
     cycles = executed.of_all(lambda run: _cycles(results[run], mine))
-    times = {"sm": cycles / clock(executed, use)}
+    times = {"sm": cycles / clock(executed, load)}
     if target.l2_bandwidth:
         times["l2"] = SECTOR * sectors / target.l2_bandwidth / l2_gain(executed)
     once, anywhere = dram_bytes(executed, cold)
     times["dram"] = dram_time(min(once, SECTOR * sectors) + anywhere, target)
+    if most > executed.share.blocks and of_memory(times):
+        apart = executed.of_all(lambda run: _last_alone(run, most, enough, cold, effects, on))
+        times["sm"] = min(cycles, apart) / clock(executed, load)
+    if seconds := meeting_time(executed):
+        times["atomics"] = seconds
     if target.hand_out_interval:
         times["blocks"] = target.hand_out_interval * all_blocks
     busy = executed.of_all(lambda run: tensor_cycles(run, results[run]))
     whole = executed.of_all(lambda run: results[run].cycles)
+    taken = executed.of_all(lambda run: _energy(run, results[run], cold))
+    until = executed.of_all(lambda run: max(results[run].cycles, results[run].drained))
+    watts = taken / until * full_clock(executed) * busy_sms(executed)
     return Forecast(
         target.name, executed.code, times, launch_latency(target), mine, executed.count,
-        results[executed.runs[-1][1]], busy / whole,
+        results[executed.runs[-1][1]], Load(busy / whole, watts),
     )  # fmt: skip
 
 
 def _ends(run: Executed, count: int, cold: bool, effects: Effects, on: Facts) -> np.ndarray:
     return simulated(run, count, cold, effects, on).block_ends
+
+
+def of_memory(times: Mapping[str, float]) -> bool:
+    """Say whether L2 or device memory needs more than half of the time of an SM."""
+    return max(times.get("l2", 0.0), times["dram"]) > times["sm"] / 2
+
+
+def _last_alone(
+    run: Executed, most: int, enough: int, cold: bool, effects: Effects, on: Facts
+) -> float:
+    """Return an SM's cycles where what it gets beyond its share has memory to itself.
+
+    Memory gives no more because one SM is ahead of others: that one has more of it, and they less.
+    Its last blocks begin in places that become free, and have at the end what the others had.
+    """
+    mine = run.share
+    alike = simulated(run, min(mine.blocks, enough), cold, effects, on)
+    more = replace(mine, blocks=min(most - mine.blocks, mine.resident))
+    alone = replace(effects, l2=False)
+    last = total_cycles(simulated(run, more.blocks, cold, alone, on), more)
+    ends = np.sort(alike.block_ends)
+    before = float(ends[-1] - ends[len(ends) - mine.resident + more.blocks - 1])
+    whole = _cycles(alike, mine)
+    return max(whole, whole - before + last)
+
+
+def _energy(run: Executed, result: Result, cold: bool) -> float:
+    """Count the energy of what an SM did [J], 0 where it is not known what that takes."""
+    board = power(run.device.name)
+    return energy(run.code, result, run.blocks(cold), board, l2_gain(run)) if board else 0.0
 
 
 def _sectors(blocks: Sequence[Block]) -> float:

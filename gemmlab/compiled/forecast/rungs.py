@@ -27,8 +27,15 @@ from gemmlab.compiled.forecast.kernel import (
     forecast_next,
     known_device,
 )
+from gemmlab.compiled.forecast.power import Load
 from gemmlab.compiled.forecast.rung_listings import arguments, launch_listing, rung_listing
-from gemmlab.compiled.forecast.whole_gpu import clock, dram_time, sm_facts, stream_bandwidth
+from gemmlab.compiled.forecast.whole_gpu import (
+    FULL,
+    clock,
+    dram_time,
+    sm_facts,
+    stream_bandwidth,
+)
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import Facts
 from gemmlab.compiled.sm.pipes import Pipe, Unit
@@ -41,6 +48,7 @@ from gemmlab.model.transactions import SECTOR
 
 SHORT = 8  # steps along k after which a loop is in its stride
 SIMULATED = 2, 5  # periods: blocks are in or out of step by then
+HOLDS, GONE = 0.87, 1.23  # of what half of L2 holds: it still has all of it, and nothing
 ALIGNED = 32  # elements: rows of A whose lengths differ by multiples begin at sectors alike
 
 
@@ -63,7 +71,9 @@ def predict_rung(
     target = known_device(device)
     tiling = kernel.choose(tiling, problem, target)
     executed = execute_rung(problem, target, kernel, tiling)
-    found = at_its_clock(lambda use: forecast_rung(problem, executed, effects, use))
+    found = at_its_clock(
+        lambda load: forecast_rung(problem, executed, effects, load), next(iter(executed.values()))
+    )
     others = [forecast_other(problem, target, kernel, tiling, one, effects)
               for one in kernel.launches if one is not kernel]  # fmt: skip
     return replace(found, others=tuple(others))
@@ -101,10 +111,32 @@ def execute_rung(
     tiling = kernel.choose(tiling, problem, target)
     kernel.check_problem(problem)
     code = rung_listing(kernel, problem, tiling, target)
-    return {
+    found = {
         k: execute_whole(replace(problem, k=k), code, target, kernel, tiling)
         for k in depths(problem, kernel, tiling)
     }
+    return {k: replace(one, missing=missing(problem, one, kernel)) for k, one in found.items()}
+
+
+def missing(problem: Gemm, executed: Executed, kernel: Kernel) -> float | None:
+    """Find what part of the matrices L2 has lost when the next blocks read it again.
+
+    Blocks that run at once read some rows of A and columns of B; those that follow them read most
+    of these columns again. Meanwhile L2 has to hold what all of them read and store, in both of its
+    partitions. None where blocks do not follow each other along the rows of C.
+    """
+    mine, device = executed.share, executed.device
+    if kernel.splits or kernel.persistent or not device.l2_bytes:
+        return None
+    every = math.prod(mine.grid)
+    at_once = min(every, mine.sms * mine.resident)
+    down, across = -(-at_once // mine.grid[0]) / mine.grid[1], min(1.0, at_once / mine.grid[0])
+    a, b, c = problem.array_bytes
+    if a + b + c <= device.l2_bytes:
+        return 0.0
+    held = a * min(1.0, down) + b * across + c * at_once / every
+    full = held / (device.l2_bytes / device.l2_partitions)
+    return min(1.0, max(0.0, (full - HOLDS) / (GONE - HOLDS)))
 
 
 def depths(problem: Gemm, kernel: Kernel, tiling: Tiling) -> list[int]:
@@ -160,31 +192,28 @@ def footprint(problem: Gemm, kernel: Kernel, tiling: Tiling) -> int:
 
 
 def forecast_rung(
-    problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL, use: float = 1.0
+    problem: Gemm, executed: Mapping[int, Executed], effects: Effects = ALL, load: Load = FULL
 ) -> Forecast:
-    """Forecast a problem from `execute_rung`; `use` of Tensor Cores sets the clock."""
+    """Forecast a problem from `execute_rung`; the load sets the clock."""
     runs = _simulated(problem, executed)
     share, device = (getattr(next(iter(runs.values())), name) for name in ("share", "device"))
-    found = [forecast(run, effects=effects, most=share.blocks, use=use) for run in runs.values()]
+    found = [forecast(run, effects=effects, most=share.blocks, load=load) for run in runs.values()]
     ends = extended([np.sort(f.result.block_ends) for f in found], list(runs), problem.k)
     most = busiest(device, share, ends)
     if most != share.blocks:
-        found = [forecast(run, effects=effects, most=most, use=use) for run in runs.values()]
+        found = [forecast(run, effects=effects, most=most, load=load) for run in runs.values()]
     times = {
         name: extended([f.times[name] for f in found], list(runs), problem.k)
         for name in found[-1].times
     }
     times["dram"] = dram_time(moved(problem), device)
-    busy, cycles = (
-        extended(of, list(runs), problem.k)
-        for of in (
-            [f.tensor_use * f.result.cycles for f in found],
-            [f.result.cycles for f in found],
-        )
+    busy, taken, cycles = (
+        extended([f.result.cycles * rate(f.load) for f in found], list(runs), problem.k)
+        for rate in (lambda of: of.use, lambda of: of.watts, lambda of: 1)
     )
     # On a line through two short products a long one may take less than its Tensor Cores are busy.
     times["sm"] *= max(1.0, busy / cycles)
-    return replace(found[-1], times=times, tensor_use=min(1.0, busy / cycles))
+    return replace(found[-1], times=times, load=Load(min(1.0, busy / cycles), taken / cycles))
 
 
 def _simulated(problem: Gemm, executed: Mapping[int, Executed]) -> Mapping[int, Executed]:
@@ -329,7 +358,7 @@ def count_rung(
     }
     # L2 has a clock of its own, and was counted at the SMs' lowest one.
     use = {part: 1.0 if part == "l2" else whole["tensor"] / max(whole[part], 1) for part in whole}
-    times = {part: one.share.blocks * whole[part] / clock(one, use[part]) for part in whole}
+    times = {part: one.share.blocks * whole[part] / clock(one, Load(use[part])) for part in whole}
     return times | {"dram": moved(problem) / stream_bandwidth(target)}
 
 

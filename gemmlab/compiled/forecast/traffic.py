@@ -233,11 +233,13 @@ def streams(
 ) -> list[Stream]:  # fmt: skip
     """Make a stream for each warp; `beyond` has the warps' `Level` of what `cache` lacks.
 
+    It has one row for all visits, or some that take turns.
     stored : the `Level` of what is stored
     lacks : what L2 lacks where lanes go anywhere
     """
+    beyond = np.atleast_2d(beyond)
     weigh, lacks, recent = weights or Weights(), lacks or Scattered(), recent or Recent(0)
-    parts: list[list[np.ndarray]] = [[] for _ in beyond]
+    parts: list[list[np.ndarray]] = [[] for _ in beyond[0]]
     # A load looks into L1, except one that others must see at once.
     cached = [
         i.opcode.startswith(("LDG", "LD.")) and "STRONG" not in i.opcode
@@ -253,6 +255,7 @@ def streams(
             plain = sum(not isinstance(one, Again) for one in visit.period)
             recent.asked += visit.times * (recent.asked - before[-plain])
             continue
+        at_once = beyond[len(before) % len(beyond)]
         before.append(recent.asked)
         length = visit.stop - visit.start
         rows = np.zeros((7, len(visit.warps), length), np.int32)
@@ -264,14 +267,14 @@ def streams(
             if cost.mbarrier is not None:
                 rows[4][place], rows[5][place] = cost.mbarrier, cost.amount
                 rows[2][place] = rows[6][place] = cost.sectors
-                rows[3][place] = beyond[cost.warps]
+                rows[3][place] = at_once[cost.warps]
             if cost.space == "tensor":
                 rows[2][place] += np.rint(weigh.written * cost.sectors).astype(np.int32)
                 rows[6][place], rows[3][place] = rows[2][place], int(stored)
             if cost.pieces is not None:
                 asked = _asked(
                     cost, cache if cached[at] else None, recent, weigh, returns[at],
-                    lacks if at in lacks.at else None, alone.get(at, 0.0), beyond[cost.warps],
+                    lacks if at in lacks.at else None, alone.get(at, 0.0), at_once[cost.warps],
                     int(stored),
                 )  # fmt: skip
                 sectors, level, moved = (np.rint(of_warps).astype(np.int32) for of_warps in asked)

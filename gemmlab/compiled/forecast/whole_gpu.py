@@ -1,7 +1,7 @@
 """An SM shares with all others the clock, L2 and device memory; a launch takes time of its own."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -9,23 +9,27 @@ import numpy as np
 
 from gemmlab import Device
 from gemmlab.compiled.forecast.executed import Executed, busy_sms, l2_gain, l2_share
+from gemmlab.compiled.forecast.power import Load, power
 from gemmlab.compiled.forecast.traffic import weights
 from gemmlab.compiled.sm.facts import Facts, facts
 from gemmlab.compiled.sm.streams import Level, Stream
 from gemmlab.model.transactions import SECTOR
 
 NOBODY = -1  # in a row of sectors: a lane that takes no part
+FULL = Load()  # Tensor Cores are busy all the time
 QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are known
 
 
-def clock(executed: Executed, use: float = 1.0) -> float:
-    """Return the SMs' clock in a launch [Hz]: the busier Tensor Cores are, the lower it is.
+def clock(executed: Executed, load: Load = FULL) -> float:
+    """Return the SMs' clock in a launch [Hz]: the more power it takes, the lower it is.
 
-    use : the part of the time for which the Tensor Cores of an SM with blocks are busy. Without it
-        the clock is that of few SMs.
+    Where Tensor Cores are at work it is lower from the beginning. Where the power is not known it
+    falls with their use; without use it is that of few SMs.
     """
     known, device = facts(executed.device.name), executed.device
-    names = {i.name for i in executed.code.instructions}
+    names, board = {i.name for i in executed.code.instructions}, power(device.name)
+    if board and load.watts is not None:
+        return board.clock(full_clock(executed), load.watts)
     if "HGMMA" in names:
         clocks, full = known.wgmma_clocks, known.wgmma_use
     elif "HMMA" in names:
@@ -33,11 +37,46 @@ def clock(executed: Executed, use: float = 1.0) -> float:
     else:
         return device.clock
     lowest = float(np.interp(busy_sms(executed) / device.sms, QUARTERS, clocks))
-    return clocks[0] - (clocks[0] - lowest) * min(1.0, use / full)
+    return clocks[0] - (clocks[0] - lowest) * min(1.0, load.use / full)
 
 
-def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
-    """Return the facts of an SM among others that do the same, at the clock of such `use`.
+def full_clock(executed: Executed) -> float:
+    """Return the clock that a launch has where no limit of power holds it back [Hz]."""
+    device, names = executed.device, {i.name for i in executed.code.instructions}
+    tensor = {"HMMA", "HGMMA"} & names
+    return (device.tensor_clock if tensor else None) or device.clock
+
+
+def with_memory(device: Device, load: Load, times: Mapping[str, float]) -> Load:
+    """Return the load with the power of device memory, which an SM by itself does not tell."""
+    board = power(device.name)
+    if board is None or load.watts is None:
+        return load
+    part = times["dram"] / max(times.values())
+    return load._replace(
+        watts=load.watts + board.energies["dram"] * stream_bandwidth(device) * part
+    )
+
+
+def at_the_limit(executed: Executed, load: Load, seconds: float, in_a_row: bool = False) -> float:
+    """Return the seconds that an SM's work takes at last, if one launch follows another.
+
+    seconds : at the clock that a launch has at once
+    in_a_row : without the pauses that timed launches have between them
+    """
+    board = power(executed.device.name)
+    if board is None or load.watts is None:
+        return seconds
+    full, now = full_clock(executed), clock(executed, load)
+    found = seconds
+    for _ in range(4):  # the longer a launch, the less a pause leaves for it
+        held = board.sustained(full, load.watts, found, 0.0 if in_a_row else board.pause[0])
+        found = seconds * now / held
+    return found + board.onset(held, full, load.watts, found)
+
+
+def sm_facts(executed: Executed, load: Load = FULL) -> Facts:
+    """Return the facts of an SM among others that do the same, at the clock of such a load.
 
     L2 and device memory have clocks of their own, and give as much a second: device memory at the
     mean rate at which all arrays come. SMs without a block leave their share of it to others. What
@@ -45,7 +84,7 @@ def sm_facts(executed: Executed, use: float = 1.0) -> Facts:
     they store is each one's own.
     """
     known, device = facts(executed.device.name), executed.device
-    slower = device.clock / clock(executed, use)
+    slower = device.clock / clock(executed, load)
     busy = busy_sms(executed)
     moved = sum(dram_bytes(executed)) or SECTOR
     of_memory = moved / dram_time(moved, device) / device.clock / busy
@@ -66,9 +105,9 @@ def asked_again(executed: Executed) -> float:
     """Count how often blocks read what comes from device memory once, at least 1."""
     if not executed.footprint:
         return 1.0
-    mine, device = executed.share, executed.device
-    kept = executed.footprint <= (device.l2_bytes or 0)
-    count = min(math.prod(mine.grid), mine.sms * mine.resident if kept else math.inf)
+    mine = executed.share
+    every, at_once = math.prod(mine.grid), mine.sms * mine.resident
+    count = min(every, at_once) + executed.lost * max(0, every - at_once)
     each = SECTOR * executed.of_all(first_sectors) / mine.resident
     come = dram_bytes(executed)[0] - executed.of_all(stored_alone) * math.prod(mine.grid)
     return max(1.0, each * count / max(come, SECTOR))

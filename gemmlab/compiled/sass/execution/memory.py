@@ -158,7 +158,7 @@ class Cost(NamedTuple):
     cycles : of the pipe of L1 and shared memory
     sectors : of 32 bytes, in global memory
     pieces : the numbers of these sectors, (warps, 32), ascending after some -1; None elsewhere
-    partial : how many of them a store fills in part
+    partial : how many of them a store fills in part; of an atomic, in how many passes L2 does it
     mbarrier, amount : of what is asynchronous, which mbarrier of the block, and how many arrivals
         or else bytes it counts; of a wait, 1 and the parity
     box : of what the TMA copies, the tensor map's address and the coordinates in it
@@ -213,12 +213,14 @@ def _in_shared(op: str, addresses: bytes, active: bytes, width: int) -> np.ndarr
 def _in_global(
     op: str, addresses: bytes, active: bytes, width: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return cycles, sectors, their numbers and how many a store fills in part, of each warp."""
+    """Return cycles, sectors, their numbers and the `partial` of a cost, of each warp."""
     at = np.frombuffer(addresses, np.int64).reshape(-1, WARP)
     on = np.frombuffer(active, bool).reshape(-1, WARP)
     pieces = np.where(on, at // transactions.SECTOR, -1)
     pieces.sort(axis=1)
     partial = _kept(_partial(pieces, width)) if op == "store" else None
+    if op == "atomic":
+        partial = _kept(transactions.additions_in_turn(at, on))
     cycles, sectors = transactions.l1_cycles(at, on, width), transactions.sectors(at, on)
     return _kept(cycles), _kept(sectors), _kept(pieces), partial
 

@@ -1,0 +1,113 @@
+"""The limit of power: facts from the record, and the clocks that they leave."""
+
+import numpy as np
+import pytest
+
+from gemmlab import Gemm, kernels
+from gemmlab.compiled.forecast.power import FILE, Loop, Pulses, of_warp, power
+from gemmlab.compiled.forecast.rungs import missing, predict_rung
+from gemmlab.measure import store
+from tests.support.listings import listing
+
+H100 = power("h100_sxm")
+FULL = 1.83e9
+ROWS = store.read(store.ROOT / "h100_sxm" / FILE, {"rows": Loop, "pulses": Pulses}).tables
+NAMED = {row.name: row for row in ROWS["rows"]}
+
+
+def watts(name):
+    """What a loop would take of dynamic power if it had the clock of Tensor Cores."""
+    row = NAMED[name]
+    return H100.energies[name.rpartition("_")[0]] * row.rate / row.clock * FULL / 1e6
+
+
+def test_an_h200_has_the_chip_of_an_h100_and_others_are_not_known():
+    assert power("h200") == H100
+    assert power("t4") is None
+
+
+@pytest.mark.parametrize("name", ["wgmma_132", "wgmma_99", "hmma_132", "wgmma_tf32_132"])
+def test_loops_have_the_clocks_that_their_power_leaves(name):
+    """At once, in launches of some milliseconds, and after half a second at the limit."""
+    row = NAMED[name]
+    assert H100.clock(FULL, watts(name)) == pytest.approx(1e6 * row.course[4], rel=0.05)
+    held = H100.sustained(FULL, watts(name), 1.0, 0.0)
+    assert held == pytest.approx(1e6 * row.clock, rel=0.05)
+
+
+def test_few_sms_and_zeros_are_not_held_back():
+    assert H100.clock(FULL, watts("wgmma_66")) == FULL
+    assert NAMED["wgmma_132_zeros"].power < 0.45 * NAMED["wgmma_132"].power
+
+
+def test_pauses_between_launches_leave_them_more():
+    taken = 1500.0
+    in_a_row = H100.sustained(FULL, taken, 2e-3, 0.0)
+    timed = H100.sustained(FULL, taken, 2e-3, H100.pause[0])
+    assert in_a_row < timed < H100.clock(FULL, taken)
+    assert H100.sustained(FULL, taken, 1e-4, H100.pause[0]) == H100.clock(FULL, taken)
+    assert H100.sustained(FULL, taken, 1.0, H100.pause[0]) == pytest.approx(in_a_row, rel=1e-3)
+
+
+def test_the_clock_dips_where_work_begins():
+    """A loop of a tenth of a millisecond loses what the record's first part has lost."""
+    row, taken = NAMED["hmma_132"], watts("hmma_132")
+    lost = H100.onset(H100.clock(FULL, taken), FULL, taken, 1e-4)
+    assert lost / 1e-4 == pytest.approx(1 - row.course[0] / row.course[4], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind", "count"),
+    [
+        ("HMMA.16816.F32 R0, R4, R8, R0", "hmma", 16 * 8 * 16),
+        ("HMMA.1688.F32.TF32 R0, R4, R8, R0", "hmma_tf32", 16 * 8 * 8),
+        ("HGMMA.64x128x16.F32 R24, gdesc[UR20], R24, gsb0", "wgmma", 64 * 128 * 16 / 4),
+        ("FFMA R0, R1, R2, R3", "fma32", 32),
+        ("BRA `(.L_x_1)", "alu", 0),
+    ],
+)
+def test_an_instruction_of_a_warp_takes_the_energy_of_its_products(opcode, kind, count):
+    (one,) = listing(f"------ W- R- - S01  {opcode}").instructions
+    assert of_warp(one, H100.energies) == pytest.approx(count * H100.energies[kind])
+
+
+@pytest.mark.slow
+def test_a_large_product_is_held_back_and_held_back_more_in_a_row():
+    problem = Gemm(8192, 8192, 8192, dtype="float16", out_dtype="float32")
+    found = predict_rung(problem, "h100_sxm", kernels.warp_specialised)
+    assert 1400 < found.load.watts < 2000
+    assert 1.04 * found.seconds < found.sustained < 1.15 * found.seconds
+
+
+class _Share:
+    """A launch of blocks of 16×16, of which eight are on an SM at once."""
+
+    sms, resident = 132, 8
+
+    def __init__(self, problem):
+        self.grid = (-(-problem.n // 16), -(-problem.m // 16), 1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least", "most"),
+    [
+        ((4096, 4272, 1328), 0.0, 0.2),  # 12% by ncu: bytes of device memory, less each array once
+        ((2800, 3760, 1872), 0.4, 0.8),  # 48%
+        ((1770, 1262, 5422), 0.9, 1.0),  # all
+        ((7776, 2880, 3728), 1.0, 1.0),
+        ((1024, 1024, 1024), 0.0, 0.0),
+    ],
+)
+def test_l2_loses_columns_that_it_cannot_hold_until_they_are_read_again(sizes, least, most):
+    """What an H100 lost of B between rounds of blocks of *coalesced*."""
+    from types import SimpleNamespace
+
+    from gemmlab import device
+
+    problem = Gemm(*sizes)
+    executed = SimpleNamespace(share=_Share(problem), device=device("h100_sxm"))
+    assert least <= missing(problem, executed, kernels.coalesced) <= most
+
+
+def test_the_record_is_of_loops_that_end_at_the_limit_or_below():
+    assert all(np.isfinite(row.power) and row.power < 720 for row in ROWS["rows"])
