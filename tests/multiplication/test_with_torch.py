@@ -92,6 +92,8 @@ def test_the_mode_leaves_the_rest_alone(noted):
     out = torch.empty(5, 4)
     with gemmlab.fp32_from_fp16():
         torch.matmul(x, y, out=out)
+        torch.testing.assert_close(torch.matmul(input=x, other=y), out)
+        torch.testing.assert_close(torch.nn.functional.linear(input=x, weight=y.t()), out)
         assert torch.einsum("ij,jk->ki", x, y).shape == (4, 5)
         assert torch.einsum("ii->i", x[:, :5]).shape == (5,)
         assert (x.double() @ y.double()).dtype == torch.float64
