@@ -102,6 +102,8 @@ def mode(torch: ModuleType, multiply: Callable) -> Any:
 
     def product(a: Any, b: Any) -> Any:
         if a.dim() > 2 and b.dim() == 2:  # all rows of A below each other: one product
+            if not a.is_contiguous():
+                return NotImplemented  # they would be copied
             c = multiply(a.reshape(-1, a.shape[-1]), b)
             return c if c is NotImplemented else c.reshape(*a.shape[:-1], b.shape[-1])
         return multiply(a, b)
