@@ -84,8 +84,9 @@ def fp32_from_fp16(products: int = 3) -> Any:
 
     products : as for `matmul`
     It holds for `matmul`, `@`, `mm`, `bmm`, `addmm`, `linear`, and for `einsum` where that is one
-    product; for float32 tensors on a GPU. All else, and what `matmul` would hand to PyTorch, is
-    left as it is. Raises ModuleNotFoundError where PyTorch is not installed.
+    product; for float32 tensors on a GPU, where PyTorch itself keeps to FP32. All else, and what
+    `matmul` would hand to PyTorch, is left as it is. Raises ModuleNotFoundError where PyTorch is
+    not installed.
     """
     return _calling().fp32_from_fp16(products)
 

@@ -147,13 +147,17 @@ def replaces(a: Any, b: Any, terms: Terms) -> bool:
     """Whether a kernel of ours multiplies two matrices, or stacks of them, in place of PyTorch."""
     if str(a.dtype) != "torch.float32" or a.dtype != b.dtype or a.device.type != "cuda":
         return False
-    if sys.modules["torch"].is_autocast_enabled():  # who asks for 16 bits gets them
+    if not arrays.multiplies(arrays.Place("torch", a.device.index)):
+        return False  # who asks for TF32 or for 16 bits gets them
+    strided = sys.modules["torch"].strided
+    if not all(arrays.is_plain(x) and x.layout == strided for x in (a, b)):
         return False
     if a.dim() != b.dim() or a.dim() not in (2, 3) or 0 in (*a.shape, *b.shape):
         return False
     if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2] or a.device != b.device:
         return False
-    return choose(a, b, *terms).kernel != "library"
+    sizes = a.shape[0] if a.dim() == 3 else 1, a.shape[-2], b.shape[-1], a.shape[-1]
+    return _choice(a.device.index, sizes, "nn", terms, "torch").kernel != "library"
 
 
 def multiplied(place: arrays.Place, terms: Terms, known: dict[tuple, Plan], a: Any, b: Any) -> Any:
@@ -284,7 +288,9 @@ def _choice(
     is_split : B has been split already
     """
     (batch, m, n, k), (budget, count), tiling = sizes, terms, None
-    if not gpu_status().works:
+    if not gpu_status().works and library:
+        kernel, why = "library", f"{library} multiplies: Numba, which compiles, has no GPU"
+    elif not gpu_status().works:
         kernel, why = "numpy", "no GPU is used: NumPy multiplies in FP32, on the processor"
     elif device is None and 2 * batch * m * n * k < FEW_ON_HOST:
         kernel, why = "numpy", "the operands are small and on the host: NumPy multiplies there"

@@ -91,6 +91,7 @@ def operator(torch: ModuleType, multiply: Callable) -> Callable:
 # ------------------------------------------------------------------------------------------ mode
 
 EINSUM = {"ij,jk->ik", "bij,bjk->bik"}  # products, by these letters or others in their place
+KEYWORDS = {"bias", "alpha", "beta"}  # that are understood
 
 
 def mode(torch: ModuleType, multiply: Callable) -> Any:
@@ -101,6 +102,8 @@ def mode(torch: ModuleType, multiply: Callable) -> Any:
 
     def product(a: Any, b: Any) -> Any:
         if a.dim() > 2 and b.dim() == 2:  # all rows of A below each other: one product
+            if not a.is_contiguous():
+                return NotImplemented  # they would be copied
             c = multiply(a.reshape(-1, a.shape[-1]), b)
             return c if c is NotImplemented else c.reshape(*a.shape[:-1], b.shape[-1])
         return multiply(a, b)
@@ -155,7 +158,8 @@ def _mode(torch: ModuleType) -> type:
             self, function: Callable, types: Any, args: tuple = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
-            if (ours := self.instead.get(function)) is not None and "out" not in kwargs:
+            ours = self.instead.get(function)
+            if ours is not None and set(kwargs) <= KEYWORDS:  # else an `out`, or a name of its own
                 c = ours(*args, **kwargs)
                 if c is not NotImplemented:
                     return c

@@ -119,10 +119,9 @@ def test_fewer_products_have_the_bits_of_the_emulator(count):
     assert backward_error(c, exact, a[0], b[0]) > represented / 100
 
 
-@pytest.mark.parametrize("n", [32, 33])
-def test_parts_of_k_have_no_element_of_others(n):
+def test_parts_of_k_have_no_element_of_others():
     """Also where the last part is shorter, and n is no multiple of four."""
-    a, b = integers(2, 20, 70), integers(2, 70, n)
+    a, b = integers(2, 20, 70), integers(2, 70, 33)
     assert np.array_equal(product("tcec_batched", a, b, "tn", parts=2), a @ b)
 
 

@@ -3,10 +3,13 @@
 These need PyTorch, of any kind; without it they are skipped, 9 of them.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import gemmlab
+from gemmlab import device
 from gemmlab.multiplication import arrays, calling, plans
 from tests.multiplication.test_calling import gpu, host  # noqa: F401
 
@@ -92,6 +95,8 @@ def test_the_mode_leaves_the_rest_alone(noted):
     out = torch.empty(5, 4)
     with gemmlab.fp32_from_fp16():
         torch.matmul(x, y, out=out)
+        torch.testing.assert_close(torch.matmul(input=x, other=y), out)
+        torch.testing.assert_close(torch.nn.functional.linear(input=x, weight=y.t()), out)
         assert torch.einsum("ij,jk->ki", x, y).shape == (4, 5)
         assert torch.einsum("ii->i", x[:, :5]).shape == (5,)
         assert (x.double() @ y.double()).dtype == torch.float64
@@ -100,8 +105,33 @@ def test_the_mode_leaves_the_rest_alone(noted):
 
 
 def test_what_the_mode_replaces(monkeypatch):
-    """Products on a GPU that no library makes; of the host nothing."""
-    assert not calling.replaces(randn(5, 7), randn(7, 4), calling.checked(None, 3))
+    """Products on a GPU that no library makes, where FP32 is asked for; of the host nothing."""
+    terms, there = calling.checked(None, 3), arrays.Place("torch", 0)
+    assert not calling.replaces(randn(5, 7), randn(7, 4), terms)
+
+    class OnGpu:
+        """A tensor of a GPU, as far as it is asked about."""
+
+        dtype, layout, device = torch.float32, torch.strided, torch.device("cuda", 0)
+
+        def __init__(self, *shape):
+            self.shape, self.dim = shape, lambda: len(shape)
+
+    monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
+    monkeypatch.setattr(calling, "detect", lambda: device("h100_sxm"))
+    calling._choice.cache_clear()
+    large, small = (OnGpu(4096, 4096), OnGpu(4096, 4096)), (OnGpu(8, 64), OnGpu(64, 8))
+    assert calling.replaces(*large, terms)
+    assert not calling.replaces(*small, terms)
+    assert not calling.replaces(OnGpu(4096, 4096), OnGpu(4095, 4096), terms)
+    torch.set_float32_matmul_precision("high")
+    assert not arrays.multiplies(there)
+    assert not calling.replaces(*large, terms)
+    torch.set_float32_matmul_precision("highest")
+    monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=False))
+    calling._choice.cache_clear()
+    assert not calling.replaces(*large, terms)
+    calling._choice.cache_clear()
 
 
 def test_tensors_of_a_gpu_are_multiplied_where_they_are(gpu, monkeypatch):  # noqa: F811
