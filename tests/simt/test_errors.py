@@ -156,7 +156,7 @@ def big(x):
 def test_errors_before_the_kernel_runs_stay_as_they_are():
     with pytest.raises(ValueError, match="too large; use at most 1024") as caught:
         simulate(races, 1, 2000, np.zeros(4))
-    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "_check"
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "check"
 
     def unknown(x):
         x[0] = [1]
