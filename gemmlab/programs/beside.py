@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gemmlab.compiled.sass.execution.machine import Dim
 from gemmlab.compiled.sm.result import Reason
@@ -24,7 +24,6 @@ from gemmlab.here.driver import gpu_status
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.kernel import Forecast
-    from gemmlab.programs.predicting import Launch
 
 # The clock as it is, caches emptied before each launch, and one launch of each kind.
 OPTIONS = (
@@ -221,8 +220,17 @@ def data(seen: Seen | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+class Looked(Protocol):
+    """A launch that was forecast, and what a profiler says of it."""
+
+    kernel: str
+    grid: Dim
+    block: Dim
+    seen: Seen | None
+
+
 def look(
-    launches: Sequence[Launch], devices: Sequence[str], asked: argparse.Namespace,
+    launches: Sequence[Looked], devices: Sequence[str], asked: argparse.Namespace,
     program: str | None,
 ) -> list[str]:  # fmt: skip
     """Run what was forecast under Nsight Compute, keep what it saw, and say what is compared.

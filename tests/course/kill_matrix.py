@@ -14,8 +14,8 @@ from gemmlab.course import exercise_modules
 from gemmlab.course.judging import guard, launches, source
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.diagnoses import about
+from gemmlab.course.judging.exercise import probe
 from gemmlab.course.judging.matrices import Case
-from gemmlab.course.judging.probes import probe
 from gemmlab.course.judging.verdict import DRAWN_ANEW, FAILING
 from tests.course.answers import answers_of, cell
 from tests.support.paths import ROOT

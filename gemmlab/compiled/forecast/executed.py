@@ -9,6 +9,8 @@ Two blocks in a row run on the two SMs of a TPC, which ask L2 together: what bot
 for both, as if each had a larger share of L2. Microbenchmark `tma_together_by_2`, decision 020.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ from gemmlab.compiled.forecast.traffic import L1, Recent, Scattered, scattered, 
 from gemmlab.compiled.sass.execution.machine import Dim, Visit, dim, launch
 from gemmlab.compiled.sass.execution.memory import SHARED_START, Cost
 from gemmlab.compiled.sass.execution.stale import MisjudgedError
-from gemmlab.compiled.sass.execution.visits import Again
+from gemmlab.compiled.sass.execution.visits import Again, count
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.compiled.sm.streams import Level, Stream
@@ -220,7 +222,7 @@ class Executed:
     sizes: Mapping[int, int] = field(default_factory=dict, kw_only=True)
 
     @cached_property
-    def runs(self) -> Sequence[tuple[float, "Executed"]]:
+    def runs(self) -> Sequence[tuple[float, Executed]]:
         """What is simulated, and how often each counts: itself, or runs with fewer turns of loops.
 
         All that is counted in these, and their cycles, add up to what it would be for all turns.
@@ -229,7 +231,7 @@ class Executed:
             return ((1.0, self),)
         return tuple((often, replace(self, visits=run)) for often, run in parts(self.visits))
 
-    def of_all(self, of: Callable[["Executed"], Any]) -> Any:
+    def of_all(self, of: Callable[[Executed], Any]) -> Any:
         """Return what `of` counts in a run, for all turns of its loops."""
         return sum(often * of(run) for often, run in self.runs)
 
@@ -332,3 +334,32 @@ def l2_gain(executed: Executed) -> float:
     It has no more for what it stores.
     """
     return l2_share(executed, executed.together) / l2_share(executed)
+
+
+COPY = "copy"  # from global to shared memory, which Nsight Compute has among the loads
+
+
+def counts(executed: Executed) -> Mapping[str, int]:
+    """Count what all blocks of a launch do, by the names of `model.counters`."""
+    found = Counter({"inst_executed": count(executed.visits), **_of(executed.visits)})
+    times = math.prod(executed.share.grid) / executed.count
+    return {name: round(times * number) for name, number in found.items()}
+
+
+def _of(visits: Iterable[Visit]) -> Counter[str]:
+    """Count requests, sectors and wavefronts, those that are done again as often as they are."""
+    found: Counter[str] = Counter()
+    for visit in visits:
+        if isinstance(visit, Again):
+            for name, number in _of(visit.period).items():
+                found[name] += visit.times * number
+            continue
+        for _, cost in visit.costs:
+            op = "load" if cost.op == COPY else cost.op
+            if cost.space == "global" and cost.box is None:
+                found[f"global_{op}_requests"] += len(cost.warps)
+                found[f"global_{op}_sectors"] += int(cost.sectors.sum())
+            elif cost.space == "shared" and op in ("load", "store"):
+                found[f"shared_{op}_requests"] += len(cost.warps)
+                found[f"shared_{op}_wavefronts"] += int(cost.cycles.sum())
+    return found

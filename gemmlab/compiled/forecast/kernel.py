@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 
 from gemmlab import device as load_device
-from gemmlab.compiled.forecast.counting import counts
 from gemmlab.compiled.forecast.executed import (
     ROUNDS,
     Executed,
     Share,
     busy_sms,
+    counts,
     execute,
     l2_gain,
     most_blocks,

@@ -3,10 +3,8 @@
     chapter     a chapter as a teacher sees it: sections and exercises, with their minutes
     syllabus    what fits into 2, 4 or 8 hours or into a term, and what to skip
     classroom   a class's folder, and what is in its files
-    handed_out  the notebooks of an assignment, and the workflow that runs beside them
     answers     each exercise's answer, and what to say to its mistakes
-    questions   kinds of exam questions: sizes are drawn, and the library computes the answers
-    exam        questions drawn by a seed, and the sheet of answers
+    questions   exams: sizes of questions are drawn, and the library computes the answers
     command     the verb
 
 What a sheet says of an exercise comes from its `Task`, what it says of a machine from the models,

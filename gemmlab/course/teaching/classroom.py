@@ -9,6 +9,7 @@ chapters the class has and where its files are, ``syllabus.md`` what fits into t
 from __future__ import annotations
 
 import contextlib
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from typing import Any
 
 from gemmlab.course import chapters
 from gemmlab.course.grading import rubric
-from gemmlab.course.teaching import handed_out, syllabus
-from gemmlab.course.teaching.chapter import read
+from gemmlab.course.teaching import syllabus
+from gemmlab.course.teaching.chapter import notebook, path_of, read
 from gemmlab.here import files
 
 SETTINGS = "class.toml"
@@ -132,17 +133,17 @@ def _content(
     texts = {
         SETTINGS: TOML.format(chapters=quoted, seed=SEED, rubric=RUBRIC),
         "README.md": README.format(
-            chapters=", ".join(names), whom=handed_out.WHOM, when=handed_out.WHEN,
-            how=handed_out.HOW, address=handed_out.ADDRESS, grade=GRADE, rubric=RUBRIC,
+            chapters=", ".join(names), whom=WHOM, when=WHEN,
+            how=HOW, address=ADDRESS, grade=GRADE, rubric=RUBRIC,
             slides=slides(names),
         ),
         "syllabus.md": syllabus.told(every, hours, weeks),
         SEED: f"{seed}\n",
         RUBRIC: rubric.DEFAULT.read_text("utf-8"),
         GRADE: SCRIPT.format(chapters=listed, seed=SEED, rubric=RUBRIC),
-        "hand_out/.github/workflows/grade.yml": handed_out.workflow(names),
+        "hand_out/.github/workflows/grade.yml": workflow(names),
     }  # fmt: skip
-    notebooks = dict(map(handed_out.assignment, names))
+    notebooks = dict(map(assignment, names))
     handed = {f"hand_out/{name}": content for name, content in notebooks.items()}
     return {name: text.encode() for name, text in texts.items()} | handed
 
@@ -173,3 +174,72 @@ def _checked(folder: Path, path: Path, said: Mapping[str, Any]) -> Class:
     if not isinstance(names, list) or not names or any(n not in chapters() for n in names):
         raise ValueError(f"{path}: chapters={names!r}; use some of {', '.join(chapters())}")
     return Class(folder, tuple(names), folder / said["seed_file"], folder / said["rubric"])
+
+
+# What a teacher fills in, in the first cell of each notebook.
+WHOM, WHEN, HOW = "CLASS", "DAY AND TIME", "HOW TO HAND IT IN"
+FIRST = f"""\
+**Homework of {WHOM}**, due by **{WHEN}**.
+
+Your own answers go where the skeletons have gaps. Each check says at once what it found; the grade
+comes from the same checks, with cases of its own. Hand in this file, under its own name: {HOW}.
+"""
+ADDRESS = "ADDRESS-OF-THE-REPOSITORY"  # of this course, as on the page *Install*
+
+
+def assignment(number: str) -> tuple[str, bytes]:
+    """The name and the content of a chapter's notebook: no outputs, skeletons, a first cell."""
+    content = notebook(number)
+    first = {"cell_type": "markdown", "id": "homework", "metadata": {}, "source": FIRST}
+    cells = [first]
+    for cell in content["cells"]:
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+        cells.append(cell)
+    made = {**content, "cells": cells}
+    return path_of(number).name, (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def workflow(chapters: Sequence[str]) -> str:
+    """GitHub's workflow of an assignment: each push gets the table into the run's summary.
+
+    It draws cases from the seed that everybody knows: whoever can push can read what a workflow
+    reads. The teacher grades with the class's seed, elsewhere.
+    """
+    return WORKFLOW.replace("ADDRESS", ADDRESS).replace("CHAPTERS", ",".join(chapters))
+
+
+WORKFLOW = """\
+# Each push is graded, with cases that everybody may know: the table is in the run's summary.
+# The class's marks come from the teacher's machine, with a seed that is not here.
+name: grade
+on: [push, workflow_dispatch]
+permissions:
+  contents: read
+jobs:
+  grade:
+    runs-on: ubuntu-latest
+    timeout-minutes: 30
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.13"
+      - name: Install gemmlab
+        run: python -m pip install "gemmlab[forecast,lab] @ git+ADDRESS"
+      - name: Grade
+        shell: bash
+        run: |
+          mkdir -p "$RUNNER_TEMP/in/$GITHUB_ACTOR"
+          cp ./*.ipynb "$RUNNER_TEMP/in/$GITHUB_ACTOR/"
+          status=0
+          gemmlab grade "$RUNNER_TEMP/in" --only CHAPTERS --csv grades.csv > table.txt || status=$?
+          { echo '```'; cat table.txt; echo '```'; } >> "$GITHUB_STEP_SUMMARY"
+          exit "$status"
+      - name: Keep the reasons
+        if: always()
+        uses: actions/upload-artifact@v4
+        with:
+          name: grades
+          path: grades.csv
+"""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gemmlab.arguments import whole_number
 from gemmlab.course import chapters
-from gemmlab.course.teaching import answers, classroom, exam, syllabus
+from gemmlab.course.teaching import answers, classroom, questions, syllabus
 from gemmlab.here import files
 
 
@@ -109,7 +109,7 @@ def _answers(options: argparse.Namespace) -> int:
 
 
 def _exam(options: argparse.Namespace) -> int:
-    drawn = exam.exam(options.chapters, options.seed, options.questions)
+    drawn = questions.exam(options.chapters, options.seed, options.questions)
     beside = options.output.with_name(f"{options.output.stem}.answers.md")
     _put({options.output: drawn.questions, beside: drawn.answers})
     return 0

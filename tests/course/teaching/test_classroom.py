@@ -14,7 +14,7 @@ from gemmlab.course.exercises import get
 from gemmlab.course.grading import command, rubric
 from gemmlab.course.judging import source
 from gemmlab.course.teaching import classroom
-from gemmlab.course.teaching.handed_out import WHEN, WHOM, assignment, workflow
+from gemmlab.course.teaching.classroom import WHEN, WHOM, assignment, workflow
 
 SEED = "herbst, Gruppe 'B' $HOME"
 

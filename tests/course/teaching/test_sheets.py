@@ -9,8 +9,7 @@ from gemmlab import cli
 from gemmlab.course.exercises import get, names
 from gemmlab.course.judging.diagnoses import GENERAL
 from gemmlab.course.teaching import answers, classroom
-from gemmlab.course.teaching.exam import drawn, exam, fitting
-from gemmlab.course.teaching.questions import KINDS
+from gemmlab.course.teaching.questions import KINDS, drawn, exam, fitting
 
 CHAPTERS = [f"{number:02}" for number in range(1, 13)]
 
