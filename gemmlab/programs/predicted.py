@@ -97,7 +97,8 @@ def _beside(launch: Launch) -> list[str]:
         return []
     wide = max(len(what) for what, *_ in rows)
     found = ["", f"  {'beside Nsight Compute':<{wide}}  {'predicted':>13}  {'measured':>13}"]
-    return [*found, *(f"  {what:<{wide}}  {a:>13}  {b:>13}  {off:>5}" for what, a, b, off in rows)]
+    lines = (f"  {what:<{wide}}  {a:>13}  {b:>13}  {off:>5}" for what, a, b, off in rows)
+    return [*found, *map(str.rstrip, lines)]
 
 
 def _compared(launch: Launch) -> list[tuple[str, str, str, str]]:
@@ -245,9 +246,9 @@ h1 { font-size: 1.5em; overflow-wrap: anywhere; } h2 { font-size: 1.15em; margin
 .times b { text-align: right; }
 .times i { display: block; height: .7em; background: var(--issued); }
 .times span { color: var(--faint); }
-.beside { border-collapse: collapse; margin: .6em 0; }
-.beside td, .beside th { padding: .1em 1em .1em 0; text-align: right; font-weight: 400; }
-.beside th { color: var(--faint); } .beside :is(td, th):first-child { text-align: left; }
+.gl table.beside { width: auto; margin: .6em 0; font: inherit; }
+.gl table.beside :is(td, th) { padding: .1em 0 .1em 1.5em; text-align: right !important; }
+.gl table.beside :is(td, th):first-child { padding-left: 0; text-align: left !important; }
 .device > summary { font-weight: 600; margin-top: .8em; list-style: revert; }
 .note { border-left: 3px solid var(--global); padding-left: .8em; }
 @media (max-width: 600px) { .times { grid-template-columns: max-content 1fr; }
