@@ -110,11 +110,11 @@ def test_what_l2_keeps_comes_once_for_all_rounds():
     assert blocks > at_once  # several rounds
     stored = stored_alone(one) * blocks
     assert stored == 4 * 4096 * 2048
-    of_one_round, of_all = (
-        asked_again(replace(one, footprint=size)) * (size - stored)
-        for size in (one.footprint, H200.l2_bytes + 1)
-    )
+    assert one.lost == 0.0
+    of_one_round, of_all = (asked_again(replace(one, missing=lost)) for lost in (0.0, 1.0))
     assert of_all / of_one_round == pytest.approx(blocks / at_once)
+    beyond = replace(one, missing=None, footprint=H200.l2_bytes + 1)
+    assert beyond.lost == 1.0
 
 
 @cuda.jit
