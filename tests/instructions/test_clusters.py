@@ -219,6 +219,45 @@ def test_a_barrier_of_the_cluster_puts_global_memory_in_order():
     assert np.array_equal(y, np.tile(np.arange(128.0), (4, 1)))
 
 
+SENT = """
+def kernel(A, x, y):
+    tile = shared_view((64, 64), float16, 0)
+    full = shared_view((1,), uint64, 64 * 128)
+    rank, thread = cuda.blockIdx.x, cuda.threadIdx.x
+    if thread == 0:
+        mbarrier_init(full, 0, 1)
+        fence_mbarrier_init()
+    cluster_sync()
+    if thread == 0:
+        if rank == 0:
+            x[0] = 1
+            fence_tensor_map(A)
+        mbarrier_arrive_expect(full, 0, 64 * 128)
+        if rank == 0:
+            tma_load_multicast(tile, 0, 0, A, 0, 0, full, 0, uint32(3))
+    mbarrier_wait(full, 0, uint32(0))
+    if rank == 1:
+        y[thread] = tile[0, 0] + x[0]
+    cluster_sync()
+"""
+
+
+def sent(source):
+    a, x, y = np.ones((64, 64), np.float16), np.zeros(1), np.zeros(128)
+    how = {"shared_bytes": 64 * 128 + 16, "on_hazard": "collect", "cluster": 2}
+    return {
+        (h.kind, h.code.strip())
+        for h in simulate(made(source, "sent"), 2, 128, tensor_map(a, 64), x, y, **how).hazards
+    }
+
+
+def test_a_copy_that_has_come_tells_nothing_of_what_its_sender_has_stored():
+    race = ("global-race", "y[thread] = tile[0, 0] + x[0]")
+    assert sent(SENT) == {race}
+    assert sent(SENT.replace("            x[0] = 1\n", "")) == set()
+    assert sent(SENT.replace("tile[0, 0] + x[0]", "tile[0, 0]")) == set()
+
+
 @pytest.mark.parametrize(
     ("text", "instead"),
     [("cluster_sync()", "cuda.syncthreads()"), ("cuda.blockIdx.x + 1 - 2 * rank", "1 - rank")],
