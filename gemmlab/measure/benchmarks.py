@@ -32,7 +32,7 @@ class Recorded:
         return f"recorded on {told['device_title']}, {told['date'][:10]}"
 
 
-def _read(
+def read_tables(
     kind: type, device: str, file: str, root: str | Path, tables: Mapping[str, Callable]
 ) -> Any:
     """Read the tables of a device's file into a `Recorded` of their own kind."""
@@ -70,7 +70,7 @@ class FragmentUses(Recorded):
 
 def fragment_uses(device: str = RECORDED, root: str | Path = store.ROOT) -> FragmentUses:
     """Read the timings of the three uses of fragments on `device`."""
-    return _read(FragmentUses, device, "fragment_uses.json", root, {"rows": _use})
+    return read_tables(FragmentUses, device, "fragment_uses.json", root, {"rows": _use})
 
 
 def _use(use: str, m: int, batch: int, bytes: int, ns: dict, **checked: object) -> FragmentUse:
@@ -137,7 +137,7 @@ TCEC_TABLES = {"errors": Errors, "flush": Flush, "ways": Way}
 
 def tcec_errors(device: str = RECORDED, root: str | Path = store.ROOT) -> TcecErrors:
     """Read the errors of float32 products on `device`."""
-    return _read(TcecErrors, device, "tcec_errors.json", root, TCEC_TABLES)
+    return read_tables(TcecErrors, device, "tcec_errors.json", root, TCEC_TABLES)
 
 
 # -------------------------------------------------------------------- products of neural networks
@@ -189,7 +189,7 @@ class Networks(Recorded):
 
 def networks(device: str = RECORDED, root: str | Path = store.ROOT) -> Networks:
     """Read the products of neural networks on `device`."""
-    return _read(Networks, device, "networks.json", root, {"layers": _layer})
+    return read_tables(Networks, device, "networks.json", root, {"layers": _layer})
 
 
 def _layer(name: str, problem: dict, library: dict, ours: list[dict]) -> Layer:
@@ -203,8 +203,26 @@ def _timed(kernel: str, tiling: dict | None, seconds: float) -> Timed:
 # ---------------------------------------------------------------------------- matmul beside cuBLAS
 
 
+class Multiplied:
+    """A product, one or many, that has sizes: batch, m, n and k."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.batch * self.m * self.n * self.k
+
+    @property
+    def name(self) -> str:
+        one = f"{self.m}×{self.n}×{self.k}"
+        return f"{self.batch} of {one}" if self.batch > 1 else one
+
+
 @dataclass(frozen=True)
-class Product:
+class Product(Multiplied):
     """A product by `matmul` and by the library, one or many: medians of one run, in seconds.
 
     gpu : from the first to the last that a call queues; host : of Python for a call; loop : of one
@@ -224,15 +242,6 @@ class Product:
     cublas_loop: float
     error: float
     cublas_error: float
-
-    @property
-    def flops(self) -> int:
-        return 2 * self.batch * self.m * self.n * self.k
-
-    @property
-    def name(self) -> str:
-        one = f"{self.m}×{self.n}×{self.k}"
-        return f"{self.batch} of {one}" if self.batch > 1 else one
 
 
 @dataclass(frozen=True)
@@ -255,13 +264,13 @@ class MatmulTimes(Recorded):
 def matmul_times(device: str = RECORDED, root: str | Path = store.ROOT) -> MatmulTimes:
     """Read the times of `gemmlab.matmul` beside those of cuBLAS on `device`."""
     tables = {"products": Product, "parts": Part}
-    return _read(MatmulTimes, device, "matmul.json", root, tables)
+    return read_tables(MatmulTimes, device, "matmul.json", root, tables)
 
 
 def drawn_matmul_times(device: str = RECORDED, root: str | Path = store.ROOT) -> MatmulTimes:
     """Read the same of products whose sizes were drawn, which nobody chose."""
     tables = {"products": Product, "parts": Part}
-    return _read(MatmulTimes, device, "matmul_drawn.json", root, tables)
+    return read_tables(MatmulTimes, device, "matmul_drawn.json", root, tables)
 
 
 # ------------------------------------------------------------------------ a network that learns
@@ -353,7 +362,7 @@ class Training(Recorded):
 def training(device: str = "h100_sxm", root: str | Path = store.ROOT) -> Training:
     """Read how a network learned digits on `device`."""
     tables = {"curves": _curve, "steps": _step, "splits": _split, "eager": _eager}
-    return _read(Training, device, "training.json", root, tables)
+    return read_tables(Training, device, "training.json", root, tables)
 
 
 def _curve(way: dict, losses: list, accuracies: list) -> Curve:
@@ -433,7 +442,7 @@ class BlockTimes(Recorded):
 def block_times(device: str = "h100_sxm", root: str | Path = store.ROOT) -> BlockTimes:
     """Read how long a transformer's block took to train on `device`."""
     tables = {"steps": _block_step, "products": _block_product}
-    return _read(BlockTimes, device, "block.json", root, tables)
+    return read_tables(BlockTimes, device, "block.json", root, tables)
 
 
 def _block_product(name: str, direction: str, product: dict, seconds: float) -> BlockProduct:

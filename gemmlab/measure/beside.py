@@ -5,11 +5,11 @@ from pathlib import Path
 
 from gemmlab.device import RECORDED
 from gemmlab.measure import store
-from gemmlab.measure.benchmarks import REQUIRED, Recorded
+from gemmlab.measure.benchmarks import Multiplied, Recorded, read_tables
 
 
 @dataclass(frozen=True)
-class Beside:
+class Beside(Multiplied):
     """A product by `matmul` and by PyTorch itself: medians of one run, in seconds of a call.
 
     how : it came to be measured: chosen, drawn, drawn anew or batch; parts : of k
@@ -32,15 +32,6 @@ class Beside:
     largest: float
     their_error: float
     their_largest: float
-
-    @property
-    def flops(self) -> int:
-        return 2 * self.batch * self.m * self.n * self.k
-
-    @property
-    def name(self) -> str:
-        one = f"{self.m}×{self.n}×{self.k}"
-        return f"{self.batch} of {one}" if self.batch > 1 else one
 
     @property
     def ratio(self) -> float:
@@ -74,6 +65,5 @@ class BesideTorch(Recorded):
 
 def beside_torch(device: str = RECORDED, root: str | Path = store.ROOT) -> BesideTorch:
     """Read the times of `gemmlab.matmul` beside those of PyTorch on `device`."""
-    path = store.path_of(device, "matmul_torch.json", root)
-    found = store.read(path, {"products": Beside, "energy": Joules}, REQUIRED)
-    return BesideTorch(found.provenance, **found.tables)
+    tables = {"products": Beside, "energy": Joules}
+    return read_tables(BesideTorch, device, "matmul_torch.json", root, tables)

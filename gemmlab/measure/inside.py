@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.measure import store
-from gemmlab.measure.benchmarks import REQUIRED, Recorded
+from gemmlab.measure.benchmarks import Recorded, read_tables
 from gemmlab.problem import Gemm
 
 
@@ -104,8 +104,7 @@ class Inside(Recorded):
 def inside(device: str = "h100_sxm", root: str | Path = store.ROOT) -> Inside:
     """Read what the clocks of `device` said inside of kernels."""
     tables = {"launches": _launch, "phases": Phase, "warps": WarpMarks}
-    found = store.read(store.path_of(device, "inside.json", root), tables, REQUIRED)
-    return Inside(found.provenance, **found.tables)
+    return read_tables(Inside, device, "inside.json", root, tables)
 
 
 def _launch(problem: dict, **told: Any) -> MarkedLaunch:
