@@ -11,7 +11,7 @@ import pytest
 import gemmlab
 from gemmlab import device
 from gemmlab.multiplication import arrays, calling, plans
-from tests.multiplication.test_calling import gpu, host  # noqa: F401
+from tests.multiplication.test_calling import gpu, host  # noqa: F401, fixtures
 
 try:
     import torch
