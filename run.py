@@ -438,7 +438,7 @@ def book(extra: "list[str]") -> int:
         built = book(extra[:at])
         return built or call("-m", "book.slides", str(out), *extra[at + 1 :])
     sphinx = ["-m", "sphinx", "-E", "-W", "--keep-going", "-b", "html"]
-    live = call("-m", "book.live", "--fetch") == 0 and not extra
+    live = not extra and call("-m", "book.live", "--fetch") == 0
     os.environ["GEMMLAB_LIVE"] = "1" if live else ""  # whether pages have a button for it
     os.environ["GEMMLAB_TRANSLATED"] = "" if extra else "1"  # and one for the other language
     code = call(*sphinx, *extra, str(ROOT / "book"), str(out))

@@ -30,6 +30,7 @@ from pathlib import Path
 
 from book import pack
 from lab import translated
+from run import pip_settings, uv_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "book" / "_build" / "live"
@@ -214,9 +215,14 @@ def environment() -> Path:
     """Return the environment that JupyterLite is installed in; it is made where there is none."""
     folder = KEPT / f"env-{sha256(BUILDERS.read_bytes())[:16]}"
     if not (folder / "whole").is_file():
-        venv.create(folder, clear=True, with_pip=True)
-        install = [python_of(folder), "-m", "pip", "install", "--quiet", "--no-deps"]
-        told(install, "--require-hashes", "-r", str(BUILDERS))
+        venv.create(folder, clear=True)
+        there = ["--python", python_of(folder)]
+        pinned = ["--quiet", "--no-deps", "--require-hashes", "-r", str(BUILDERS)]
+        try:  # a twentieth of pip's seconds
+            uv = uv_environment(pip_settings(sys.executable), dict(os.environ))
+            told([sys.executable, "-m", "uv"], "pip", "install", *there, *pinned, env=uv)
+        except MissingError:
+            told([sys.executable, "-m", "pip"], *there, "install", *pinned)
         (folder / "whole").touch()
     return folder
 
@@ -226,9 +232,9 @@ def python_of(folder: Path) -> str:
     return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
 
-def told(command: list[str], *what: str) -> None:
+def told(command: list[str], *what: str, env: dict[str, str] | None = None) -> None:
     """Run a command in the folder of what is kept; MissingError with its last line if it fails."""
-    done = subprocess.run([*command, *what], capture_output=True, text=True, cwd=KEPT)
+    done = subprocess.run([*command, *what], capture_output=True, text=True, cwd=KEPT, env=env)
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if "WARNING" not in line] or [""]
         raise MissingError(f"{' '.join([*command[1:4], *what])}: {said[-1].strip()}")

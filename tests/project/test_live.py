@@ -119,3 +119,26 @@ def test_tests_in_a_browser_say_in_one_line_what_is_missing(monkeypatch, tmp_pat
     (lite / "index.html").touch()
     assert run.test(["-x", "--browser"]) == 0
     assert calls == ["browser", ("-m", "pytest", "tests/browser", "-x")]
+
+
+@pytest.mark.parametrize("works", [{"uv", "pip"}, {"pip"}, set()])
+def test_jupyterlite_has_an_environment_of_its_own_by_uv_or_by_pip(monkeypatch, tmp_path, works):
+    asked = []
+
+    def told(command, *what, env=None):
+        asked.append((command[2], what))
+        if command[2] not in works:
+            raise live.MissingError(command[2])
+
+    monkeypatch.setattr(live, "KEPT", tmp_path)
+    monkeypatch.setattr(live, "told", told)
+    if not works:
+        with pytest.raises(live.MissingError, match="^pip$"):
+            live.environment()
+    folder = tmp_path / f"env-{live.sha256(live.BUILDERS.read_bytes())[:16]}"
+    if works:
+        assert live.environment() == live.environment() == folder  # made once
+    assert (folder / "whole").is_file() == bool(works)
+    assert [tool for tool, _ in asked] == (["uv"] if "uv" in works else ["uv", "pip"])
+    for _, what in asked:
+        assert {"--require-hashes", live.python_of(folder), str(live.BUILDERS)} <= set(what)
