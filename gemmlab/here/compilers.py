@@ -4,6 +4,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -61,6 +62,16 @@ def ptx(function: Callable, signature: tuple, capability: Capability, **options:
     """
     with numbas.own() as cuda, standing_in(capability):
         return cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+
+
+@cache
+def load() -> None:
+    """Load what any kernel is compiled with: copies of this process then find it loaded."""
+    with numbas.own():
+        from numba.cuda.descriptor import cuda_target
+
+        cuda_target.typing_context.refresh()
+        cuda_target.target_context.refresh()
 
 
 @contextmanager

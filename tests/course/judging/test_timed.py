@@ -206,3 +206,27 @@ def test_what_the_tools_do_not_understand_is_left_out(monkeypatch, error):
     found = judged()
     assert found.diagnosis == "passed"
     assert found.facts[-1][1] == f"left out: {type(error).__name__}: {error}"
+
+
+def test_the_time_of_a_solution_is_predicted_once_and_where_no_answer_has_been(monkeypatch):
+    asked = []
+
+    def apart(work, seconds):
+        asked.append(work.args[0])
+        return iter([timed.Time(1.0 + len(asked), "nothing")])
+
+    monkeypatch.setattr(timed, "apart", apart)
+    monkeypatch.setattr(timed, "lacking", lambda: "")
+    monkeypatch.setattr(timed.compilers, "load", lambda: None)
+    monkeypatch.setattr(timed, "_SOLUTIONS", {})
+    example = timed.Example([], None, "a large launch", 0.5)
+    one, other, solution = (lambda n=n: n for n in range(3))
+    told = [
+        timed.beside(Finding("passed"), answer, solution, example).facts for answer in (one, other)
+    ]
+    assert asked == [one, solution, other]
+    assert {dict(facts)["Beside it"] for facts in told} == {"the solution: 3e+03 ms"}
+    assert [
+        dict(facts)[f"Predicted for {timed.load_device(timed.RECORDED).title}"][:5]
+        for facts in told
+    ] == ["2e+03", "4e+03"]
