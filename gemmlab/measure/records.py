@@ -85,8 +85,13 @@ def read(path: str | Path) -> list[Measurement]:
     read. A file that has not changed is not read again.
     """
     path = Path(path)
+    return list(_read(path, *_stamp(path)))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Say by what a file that has changed is told from what it was."""
     status = path.stat()
-    return list(_read(path, status.st_mtime_ns, status.st_size))
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=256)
@@ -130,15 +135,8 @@ def load(
     if device not in devices(root):
         known = ", ".join(devices(root)) or "no device"
         raise LookupError(f"nothing is recorded on {device!r}; there are measurements of {known}")
-    latest: dict[tuple, Measurement] = {}
-    for path in sorted((Path(root) / device).glob("*.jsonl")):
-        for m in read(path):
-            if m.device != device:
-                raise RecordError(f"{path}: a measurement of {m.device} among those of {device}")
-            key = m.kernel, m.problem, m.tiling
-            if key not in latest or _date(latest[key]) <= _date(m):
-                latest[key] = m
-    found = sorted(latest.values(), key=_order)
+    files = [(p, *_stamp(p)) for p in sorted((Path(root) / device).glob("*.jsonl"))]
+    found = list(_latest(device, tuple(files)))
     if kernel is None:
         return found
     name = kernel.name if isinstance(kernel, Kernel) else kernel
@@ -149,6 +147,20 @@ def load(
             f"{name!r} is not recorded on {device}; there are measurements of {known}"
         )
     return chosen
+
+
+@lru_cache(maxsize=16)
+def _latest(device: str, files: tuple[tuple[Path, int, int], ...]) -> tuple[Measurement, ...]:
+    """Sort the latest measurements of files, each given with its `_stamp`."""
+    latest: dict[tuple, Measurement] = {}
+    for path, *stamp in files:
+        for m in _read(path, *stamp):
+            if m.device != device:
+                raise RecordError(f"{path}: a measurement of {m.device} among those of {device}")
+            key = m.kernel, m.problem, m.tiling
+            if key not in latest or _date(latest[key]) <= _date(m):
+                latest[key] = m
+    return tuple(sorted(latest.values(), key=_order))
 
 
 def find(
