@@ -9,7 +9,7 @@ import pytest
 from numpy import complex64, float32, int64
 
 from gemmlab import cuda, simulate
-from gemmlab.simt.syntax.endless import deciding
+from gemmlab.simt.machine.endless import deciding
 
 
 def nothing_at_all(x):

@@ -6,19 +6,21 @@ A `Judged` is data, and goes from the process that judges to the one that makes 
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gemmlab.course import exercises
-from gemmlab.course.grading import likeness, rubric
+from gemmlab.course.grading import rubric
 from gemmlab.course.grading.definitions import Definitions, RefusedError
 from gemmlab.course.grading.submission import Check, Submission
-from gemmlab.course.judging import drawing
+from gemmlab.course.judging import drawing, source
 from gemmlab.course.judging.apart import NotJudged
+from gemmlab.course.judging.exercise import Task
 from gemmlab.course.judging.verdict import Verdict
 
 PASSED, NOT_PASSED, NOT_ATTEMPTED = "passed", "not passed", "not attempted"
@@ -27,6 +29,7 @@ STATES = (PASSED, NOT_PASSED, NOT_ATTEMPTED, NOT_JUDGED, UNREADABLE, MISSING, ER
 SOLUTION = "it is the course's solution, but for names and comments"
 LONGEST = 1_500  # characters of a reason
 CODE = 6_000  # characters of an answer that a report shows
+ENOUGH = 40  # nodes of a tree beyond the skeleton's: shorter answers are alike by themselves
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _LEFT_OUT = ("Asked", "Next", "Shown", "Time on a GPU")
 
@@ -103,8 +106,8 @@ def _judged(submission: Submission, check: Check, key: str) -> Judged:
     with drawing.seeded(key):
         verdict = exercise.check(*answers)
     cases = getattr(_module(name), "CASES", ())
-    like = likeness.of(k.node for k in definitions.kept if isinstance(k.node, ast.FunctionDef))
-    long = verdict.attempted and likeness.enough(like.size, exercise.task)
+    like = _alike(k.node for k in definitions.kept if isinstance(k.node, ast.FunctionDef))
+    long = verdict.attempted and _enough(like.size, exercise.task)
     return Judged(
         name,
         _state(verdict),
@@ -148,9 +151,9 @@ def _plain(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _looks(definitions: Definitions, like: likeness.Likeness, task: Any) -> list[str]:
+def _looks(definitions: Definitions, like: Likeness, task: Any) -> list[str]:
     found = []
-    if like == likeness.of_solution(task):
+    if like == _of_solution(task):
         found.append(SOLUTION)
     for kept in definitions.kept:
         for part in ast.walk(kept.node):
@@ -172,3 +175,68 @@ def _code(definitions: Definitions) -> str:
 
 def _used() -> float:
     return sum(os.times()[:4])
+
+
+# ------------------------------------------- answers that are the same but for names and comments
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A digest of functions without their names, and how many nodes their tree has."""
+
+    digest: str
+    size: int
+
+
+def _alike(nodes: Iterable[ast.AST]) -> Likeness:
+    """The likeness of these functions, in their order."""
+    names: dict[str, str] = {}
+    parts, size = [], 0
+    for node in nodes:
+        for part in _in_order(ast.parse(ast.unparse(node))):
+            size += 1
+            parts.append(_words(part, names))
+    return Likeness(hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16], size)
+
+
+def _in_order(node: ast.AST) -> Iterable[ast.AST]:
+    """A tree's nodes without docstrings and annotations, which change nothing."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        parts = value if isinstance(value, list) else [value]
+        if name == "body" and parts and _is_text(parts[0]):
+            parts = parts[1:]
+        for part in parts:
+            if isinstance(part, ast.AST):
+                yield from _in_order(part)
+
+
+def _is_text(node: object) -> bool:
+    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return constant and isinstance(node.value.value, str)  # type: ignore[attr-defined]
+
+
+def _words(node: ast.AST, names: dict[str, str]) -> str:
+    """A node as text, with each name by the order in which names come."""
+    words = [type(node).__name__]
+    for name, value in ast.iter_fields(node):
+        if name in ("id", "arg") or (name == "name" and isinstance(value, str)):
+            words.append(names.setdefault(str(value), f"n{len(names)}"))
+        elif not isinstance(value, (ast.AST, list)) and name not in ("kind", "type_comment"):
+            words.append(repr(value))
+    return " ".join(words)
+
+
+def _of_solution(task: Task) -> Likeness:
+    """The likeness of an exercise's solution."""
+    return _alike(ast.parse(source.solution(answer)).body[0] for answer in task.answers)
+
+
+def _enough(size: int, task: Task) -> bool:
+    """Whether an answer is long enough for a likeness to say something."""
+    skeletons = sum(
+        sum(1 for _ in _in_order(ast.parse(source.skeleton(answer)))) for answer in task.answers
+    )
+    return size >= skeletons + ENOUGH

@@ -11,6 +11,7 @@ import ast
 import json
 import re
 import symtable
+import textwrap
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -18,11 +19,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gemmlab.course import exercise_modules
-from gemmlab.course.grading import allowed, magics
+from gemmlab.course.grading import allowed
 
 LARGEST = 20 << 20  # bytes of a notebook, figures and all
 CODE = 1 << 20  # characters of its code; a chapter has some thousands
 STATEMENTS = 5_000
+RUN = ("%%time", "%%capture", "%%prun", "%%memit")  # magics that run their cell as it stands
+LEFT_OUT = 100  # lines of a cell that are left out
 
 
 class UnreadableError(ValueError):
@@ -161,8 +164,8 @@ def read(content: bytes) -> Submission:
     cells = []
     statements: list[Statement] = []
     for number, text in enumerate(_sources(content), 1):
-        tree, fault = magics.parsed(text)
-        cell = Cell(number, magics.source(text), fault)
+        tree, fault = _parsed(text)
+        cell = Cell(number, _source(text), fault)
         cells.append(cell)
         statements += [_statement(cell, node) for node in _flat(tree.body)]
     if len(statements) > STATEMENTS:
@@ -178,7 +181,7 @@ def _sources(content: bytes) -> Iterator[str]:
     try:
         notebook = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"no notebook: {magics.first_line(error)}") from None
+        raise UnreadableError(f"no notebook: {_first_line(error)}") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise UnreadableError("no notebook: it has no list of cells (nbformat 4)")
     left = CODE
@@ -345,3 +348,69 @@ def _exercise(node: ast.expr | None, called: Mapping[str, str]) -> str:
     if named == "get" and isinstance(first, ast.Constant) and isinstance(first.value, str):
         return first.value if first.value in exercise_modules() else ""
     return ""
+
+
+# ------------------------------------------------------------------------------- IPython's lines
+# Magics, shell commands and questions are left out where Python's parser stops at them, and nowhere
+# else: `% b)` may go on with a remainder, and a comment may ask something. A cell that is handed on
+# whole, to a shell or a browser, has no Python.
+
+
+def _parsed(text: str) -> tuple[ast.Module, str]:
+    """The statements of a cell, and why there are none; the text's lines stay where they are."""
+    lines = _lines(text)
+    fault = ""
+    for _ in range(LEFT_OUT):
+        try:
+            return ast.parse("\n".join(lines)), ""
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            at = getattr(error, "lineno", None) or 0
+            why = getattr(error, "msg", None) or _first_line(error)
+            fault = f"line {at}: {why}" if at else why
+        if not 0 < at <= len(lines) or not _left_out(lines, at - 1):
+            break
+    return ast.Module([], []), fault
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line of what an error says."""
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
+
+
+def _source(text: str) -> str:
+    """A cell's text with the line ends and the margin with which it is read."""
+    return "\n".join(_lines(text))
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as Python counts them; IPython takes a margin that all of them have away."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    words = lines[first].split()
+    if words and words[0].startswith("%%"):
+        lines[first] = ""
+        if words[0] not in RUN:
+            return [""]
+    elif lines[first][:1] in (" ", "\t"):
+        lines = textwrap.dedent("\n".join(lines)).split("\n")
+    return lines
+
+
+def _left_out(lines: list[str], at: int) -> bool:
+    """Put Python in the place of a line that is none of its own; whether there was such a line."""
+    line = lines[at]
+    code = line.lstrip()
+    margin = line[: len(line) - len(code)]
+    name, sign, value = code.partition("=")
+    if code.startswith("%time ") and code.split(None, 1)[1:]:
+        lines[at] = margin + code.split(None, 1)[1]
+    elif code.startswith(("%", "!")) or code.rstrip().endswith("?") or code.startswith("?"):
+        lines[at] = f"{margin}pass"
+    elif sign and value.lstrip()[:1] in ("%", "!") and name.strip().isidentifier():
+        lines[at] = f"{margin}{name.strip()} = None"
+    else:
+        return False
+    while line.endswith("\\") and at + 1 < len(lines):  # a command of several lines
+        at += 1
+        line, lines[at] = lines[at], ""
+    return True

@@ -182,9 +182,7 @@ def predicted(
     return times
 
 
-def _of_launch(
-    build: Callable, example: Example, device: Device
-) -> Iterator[Time | Finding | str]:
+def _of_launch(build: Callable, example: Example, device: Device) -> Iterator[Time | Finding | str]:
     """The time of the example with a kernel, or why there is none."""
     parts = integrity.parts()
     launch = example.launch()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gemmlab.arguments import whole_number
 from gemmlab.course import chapters
-from gemmlab.course.teaching import answers, classroom, questions, syllabus
+from gemmlab.course.teaching import classroom, sheets, syllabus
 from gemmlab.here import files
 
 
@@ -96,10 +96,10 @@ def _new(options: argparse.Namespace) -> int:
 
 def _answers(options: argparse.Namespace) -> int:
     if options.of in chapters() and not Path(options.of).exists():
-        sheet, target = answers.told((options.of,)), options.output
+        sheet, target = sheets.answers((options.of,)), options.output
     else:
         found = classroom.read_class(Path(options.of))
-        sheet = answers.told(found.chapters)
+        sheet = sheets.answers(found.chapters)
         target = options.output or found.seed_file.parent / "answers.md"
     if target is None:
         print(sheet, end="")
@@ -109,7 +109,7 @@ def _answers(options: argparse.Namespace) -> int:
 
 
 def _exam(options: argparse.Namespace) -> int:
-    drawn = questions.exam(options.chapters, options.seed, options.questions)
+    drawn = sheets.exam(options.chapters, options.seed, options.questions)
     beside = options.output.with_name(f"{options.output.stem}.answers.md")
     _put({options.output: drawn.questions, beside: drawn.answers})
     return 0

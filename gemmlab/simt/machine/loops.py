@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.simt.machine.watch import Touched, Watch, kept, unchanged
+from gemmlab.simt.machine.endless import Touched, Watch, deciding, kept, unchanged
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.memory import Memory
 from gemmlab.simt.numbers.lanes import Launch, Mask, Masks, both, either, without
 from gemmlab.simt.numbers.values import Range, Together, shown, truth
 from gemmlab.simt.report.tally import Findings, Tally
-from gemmlab.simt.syntax.endless import deciding
 from gemmlab.simt.syntax.source import Source
 from gemmlab.simt.threads import rest
 

@@ -8,8 +8,8 @@ import pytest
 from gemmlab import cli
 from gemmlab.course.exercises import get, names
 from gemmlab.course.judging.diagnoses import GENERAL
-from gemmlab.course.teaching import answers, classroom
-from gemmlab.course.teaching.questions import KINDS, drawn, exam, fitting
+from gemmlab.course.teaching import classroom, sheets
+from gemmlab.course.teaching.sheets import KINDS, drawn, exam, fitting
 
 CHAPTERS = [f"{number:02}" for number in range(1, 13)]
 
@@ -18,7 +18,7 @@ CHAPTERS = [f"{number:02}" for number in range(1, 13)]
 
 
 def test_every_mistake_of_a_chapter_is_told_with_cause_and_question():
-    text = answers.told(("04",))
+    text = sheets.answers(("04",))
     for name in [name for name in names() if name.startswith("04.")]:
         task = get(name).task
         assert f"### {name} {task.title}" in text
@@ -31,7 +31,7 @@ def test_every_mistake_of_a_chapter_is_told_with_cause_and_question():
 
 
 def test_what_many_share_is_told_once():
-    text = answers.told(("04",))
+    text = sheets.answers(("04",))
     assert text.count(GENERAL["never-ends"].cause) == 1
     shared = text.partition("exercises have in common\n")[2]
     told = re.findall(r"^\*\*`(.+?)`\*\* (.+)$", shared, re.MULTILINE)
@@ -40,7 +40,7 @@ def test_what_many_share_is_told_once():
 
 
 def test_a_chapter_without_exercises_says_so():
-    assert "This chapter has no exercise." in answers.told(("00",))
+    assert "This chapter has no exercise." in sheets.answers(("00",))
 
 
 def test_the_sheet_of_a_class_stays_with_the_teacher(tmp_path, capsys, no_sync):
