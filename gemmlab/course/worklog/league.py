@@ -27,8 +27,6 @@ from gemmlab.course.worklog.log import entries_of
 from gemmlab.course.worklog.shapes import SHAPES, Shape
 from gemmlab.here import files
 
-START = ("-m", "gemmlab.course.worklog.worker")
-
 
 @dataclass(frozen=True)
 class Row:
@@ -114,7 +112,7 @@ def league(
     seed, rows = seed or secrets.token_hex(4), []
     tell(f"seed {seed!r}: the same one judges the same way again")
     with tempfile.TemporaryDirectory(prefix="gemmlab-") as compiled:
-        grader = Grader(seed, compiled=Path(compiled), start=START)
+        grader = Grader(seed, compiled=Path(compiled))
         grader.prepare()
         for path, content, (shape, entries) in zip(paths, contents, read, strict=True):
             own = path.stem.removeprefix("worklog-")
