@@ -37,6 +37,7 @@ from benchmarks.forecast.published import predictions as of_published
 from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
 from benchmarks.inside import page as inside
 from benchmarks.page_tables import table, write
+from benchmarks.power import page as of_power
 from gemmlab import kernels, plots, records
 from gemmlab.device import device
 from gemmlab.measure.measurement import Measurement
@@ -108,6 +109,9 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
             timings = stored(name, f"{file}_timed")
             for one in beside(stored(name, f"{file}_predicted"), timings) if timings else ():
                 others_.append((one.predicted, one.measured))
+    for one in of_power.products(of_power.written()[0]):
+        group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
+        group.append(one.alone[::-1])
     return found
 
 
@@ -241,6 +245,12 @@ def kernel_by_kernel(rows: list[Beside]) -> str:
 def first_and_since(name: str, what: str) -> list[Written]:
     """What was predicted before anything was measured, and what later code says if it was asked."""
     return [found for suffix in ("", SINCE) if (found := stored(name, what + suffix))]
+
+
+def power() -> str:
+    """Products at the limit of power and beyond L2, alone and in a row."""
+    when = [dates(predictions, of_power.timings()) for predictions in of_power.written()]
+    return "\n\n".join([*when, fold(*of_power.rows(ms, percent))])
 
 
 def dates(predictions: Written, timings: Written | None) -> str:
@@ -470,6 +480,7 @@ TABLES = {
     "worst": lambda: each_device(worst_cases),
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),
+    "power": power,
     "jumps": lambda: each_device(jumps),
     "published": elsewhere,
     **inside.TABLES,

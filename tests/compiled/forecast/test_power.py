@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
+from benchmarks.forecast.written import Written
+from benchmarks.power import page
+from benchmarks.power.blind import CASES
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.power import FILE, Loop, Pulses, of_warp, power
 from gemmlab.compiled.forecast.rungs import missing, predict_rung
 from gemmlab.measure import store
 from tests.support.listings import listing
+from tests.support.paths import ROOT
 
 H100 = power("h100_sxm")
 FULL = 1.83e9
@@ -111,3 +115,42 @@ def test_l2_loses_columns_that_it_cannot_hold_until_they_are_read_again(sizes, l
 
 def test_the_record_is_of_loops_that_end_at_the_limit_or_below():
     assert all(np.isfinite(row.power) and row.power < 720 for row in ROWS["rows"])
+
+
+# ----------------------------------------------------------------------------------- the blind set
+
+
+def test_the_blind_set_was_predicted_before_it_was_timed():
+    first, timed = page.written()[0], page.timings()
+    assert first.provenance["date"] < timed.provenance["date"]
+    names = [(case.kernel, str(case.problem)) for case in CASES]
+    assert [(row["kernel"], row["problem"]) for row in first.rows] == names
+    assert [(row["kernel"], row["problem"]) for row in timed.rows] == names
+
+
+def test_the_decision_says_how_far_off_the_blind_set_was():
+    """Its sentences have the means of the records, of launches alone and in a row."""
+    found = page.products(page.written()[0])
+    held = [one for one in found if one.held]
+    far = [one for one in found if one.kernel == "coalesced"]
+    alone, in_a_row = page.means(found)
+    text = " ".join((ROOT / "book/decisions/038-the-limit-of-power.md").read_text("utf-8").split())
+    assert (len(found), len(held), len(far)) == (33, 22, 8)
+    assert f"Thirty-three products, launches alone: {alone:.1%} off on average" in text
+    assert f"the 22 that the limit of power held back {page.means(held)[0]:.1%}" in text
+    assert f"with a C beyond L2 {page.means(far)[0]:.1%}" in text
+    assert f"In a row, for longer than a second, {in_a_row:.1%}" in text
+    slow = [one for one in held if one.errors[1] > 0]
+    assert len(slow) == 3
+    assert "of the 22 all but three are too fast there" in text
+    sentence = f"{alone:.1%} off on average alone, {in_a_row:.1%} in a row"
+    assert sentence in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("changed", [{"error": 0.1}, {"error": float("nan")}, {"tiling": "x"}])
+def test_other_code_and_a_wrong_c_are_refused(monkeypatch, changed):
+    first, timed = page.written()[0], page.timings()
+    rows = (timed.rows[0] | changed, *timed.rows[1:])
+    monkeypatch.setattr(page, "timings", lambda: Written(timed.provenance, rows))
+    with pytest.raises(ValueError, match="wgmma_pipelined 8192×8192×8192"):
+        page.products(first)
