@@ -1,12 +1,12 @@
 """Time cuBLAS over many products and ask the profiler which kernels computed them.
 
-    python -m benchmarks.forecast.library FILE
+    python -m benchmarks.forecast.library FILE PRODUCTS
 
 Needs a GPU, CuPy and PyTorch (for its profiler), and takes a minute. Sizes are powers of two and
 three times those, alone or with 1 or 2 more, which spoils the alignment of rows: no held-out set is
 like that. Of each tile of each kind of product the two products are kept that fill the SMs best, in
 about as many waves as figure 5 has. Blocks of a family of kernels stay where they are mostly fewer
-than tiles.
+than tiles. In PRODUCTS are all those in FP16 whose rows begin anywhere, with the way of each.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.guide_figures import FORMATS
-from gemmlab.compiled.forecast.library import TileTimes, kind, write
+from gemmlab.compiled.forecast.library import Products, TileTimes, Ways, kind, write
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
+from gemmlab.measure import store
+from gemmlab.model.alignment import WIDEST
 from gemmlab.model.quantization import Tile
 from gemmlab.problem import LAYOUTS, Gemm
 
@@ -130,6 +132,32 @@ def chosen(
     return [one for _, one in best.values()]
 
 
+def way(kernels: list[Ran]) -> Ways:
+    """In what way kernels computed a product: memory that is set, a product, and a sum, or some."""
+    product = next(one for one in kernels if "gemm" in one.name or "nvjet" in one.name)
+    added = any("splitKreduce" in one.name for one in kernels)
+    return Ways(plain(product.name), tile_of(product.name), product.grid[2], added)
+
+
+def one_by_one(
+    seconds: dict[Gemm, float], ran: dict[Gemm, list[Ran]]
+) -> tuple[list[Ways], list[Products]]:
+    """All products in FP16 whose rows begin anywhere, and the ways in which they were computed."""
+    taken = {
+        p: way(kernels)
+        for p, kernels in ran.items()
+        if p.dtype == "float16" and kind(p).aligned < WIDEST
+    }
+    ways = sorted(set(taken.values()), key=str)
+    groups = defaultdict(list)
+    for p, its in taken.items():
+        groups[kind(p), p.k].append((p.m, p.n, ways.index(its), round(1e9 * seconds[p])))
+    return ways, [
+        Products(*of, k, *(tuple(column) for column in zip(*rows, strict=True)))
+        for (of, k), rows in groups.items()
+    ]
+
+
 class Library:
     """cuBLAS with memory for all products, as the reference rung calls it."""
 
@@ -204,6 +232,7 @@ def main() -> None:
         "benchmarks.forecast.library", description=__doc__.split("\n")[0]
     )
     parser.add_argument("file", type=Path)
+    parser.add_argument("products", type=Path)
     asked = parser.parse_args()
     device, todo = detect(), list(products())
     library = Library(todo)
@@ -222,6 +251,8 @@ def main() -> None:
         "how": f"medians of {SAMPLES} launches, each from a cold L2; {len(todo)} products",
     }
     write(asked.file, provenance, rows)
+    ways, products_ = one_by_one(seconds, ran)
+    store.write(asked.products, provenance, {"ways": ways, "rows": products_})
     print(f"{len(rows)} tiles of {len(todo)} products in {asked.file}")
 
 

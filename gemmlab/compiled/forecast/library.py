@@ -7,10 +7,15 @@ is a fact of the library and the GPU, recorded in gemmlab/recorded/<device>/libr
 computed two products which differ in k alone, and the line through the two says what a step along k
 takes, and what all the rest does. Which of its tiles the library takes is its secret: here it is
 the one that takes least.
+
+Where rows begin anywhere the library divides k in several ways, by kernels that compute no product
+alone. There each product that was timed is kept (library_products.json): the library is taken to do
+what it did for one of the three that are most alike, the one by which the product takes least.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +29,10 @@ from gemmlab.model.alignment import WIDEST, row_alignment
 from gemmlab.model.in_tiles import adding_up, partial_sums
 from gemmlab.model.quantization import Tile
 
-FILE = "library.json"
+FILE, PRODUCTS = "library.json", "library_products.json"
+ALIKE = 3  # recorded products that are looked at
+BEGIN = 128  # steps along k that take as long as to begin a tile and to store it
+# Both are the best for a half of the record, or for one k of it, by what is recorded of the others.
 COPIED, LOADED = 4, 2  # bytes: at least so much `cp.async` copies, and what is left for loads
 
 
@@ -111,6 +119,89 @@ def write(path: Path, provenance: Mapping[str, str], rows: Iterable[TileTimes]) 
     store.write(path, provenance, {"rows": rows})
 
 
+@dataclass(frozen=True)
+class Ways:
+    """A kernel of the library, and how it computed a product.
+
+    parts : of k; added : whether a launch of its own adds them up, else blocks do, one by one
+    """
+
+    name: str
+    tile: Tile
+    parts: int
+    added: bool
+
+
+@dataclass(frozen=True)
+class Products:
+    """Products of a kind and a k that were timed: their rows, columns, ways, and times [ns].
+
+    way : of each, its place in the list of `Ways`
+    """
+
+    dtype: str
+    layout: str
+    aligned: int
+    k: int
+    m: tuple[int, ...]
+    n: tuple[int, ...]
+    way: tuple[int, ...]
+    ns: tuple[int, ...]
+
+
+class Computed(NamedTuple):
+    """A product that the library computed in a way, with a launch, from a cold L2 [s]."""
+
+    problem: Gemm
+    way: Ways
+    seconds: float
+
+    @property
+    def tile(self) -> Tile:
+        return self.way.tile
+
+    @property
+    def name(self) -> str:
+        return self.way.name
+
+    def work(self, sms: int, problem: Gemm) -> float:
+        """Return the steps along k of the SM that has most to do of a problem, done in this way."""
+        rows, columns = self.tile
+        tiles = -(-problem.m // rows) * -(-problem.n // columns) * self.way.parts
+        return max(1.0, tiles / sms) * (-(-problem.k // self.way.parts) + BEGIN)
+
+    def reduction(self, device: Device, problem: Gemm) -> float:
+        """Return what a launch takes that adds up the parts of a problem, 0 without it [s]."""
+        if not self.way.added:
+            return 0.0
+        sums = partial_sums(problem, self.way.parts)
+        return float(np.asarray(adding_up(sums, device)))
+
+
+@lru_cache(maxsize=4)
+def computed(device: str, root: str | Path = store.ROOT) -> Mapping[Kind, Sequence[Computed]]:
+    """Return the products that are recorded one by one, by kind; none where there is no file."""
+    path = Path(root) / device / PRODUCTS
+    if not path.exists():
+        return {}
+    tables = store.read(path, {"ways": Ways, "rows": Products}).tables
+    known: dict[Kind, list[Computed]] = {}
+    for row in tables["rows"]:
+        for m, n, way, ns in zip(row.m, row.n, row.way, row.ns, strict=True):
+            problem = Gemm(m, n, row.k, dtype=row.dtype, layout=row.layout)
+            one = Computed(problem, tables["ways"][way], 1e-9 * ns)
+            known.setdefault(Kind(row.dtype, row.layout, row.aligned), []).append(one)
+    return known
+
+
+def most_alike(problem: Gemm, known: Sequence[Computed]) -> list[Computed]:
+    """Return those whose sizes are the nearest ones, in octaves."""
+    sizes = np.array([(one.problem.m, one.problem.n, one.problem.k) for one in known])
+    apart = np.log2(sizes / (problem.m, problem.n, problem.k))
+    nearest = np.argsort((apart**2).sum(axis=1), kind="stable")[:ALIKE]
+    return [known[i] for i in nearest]
+
+
 MOST = 32  # parts of k
 
 
@@ -122,10 +213,10 @@ class LibraryForecast:
         "dram" for moving each matrix once
     launch : what a launch takes that does nothing, and what tiles take before and after they
         multiply [s]
-    reduction : time to store partial sums and to add them up, 0 where k is not split [s]
+    reduction : time to store partial sums and to add them up, 0 where no launch of its own does [s]
     """
 
-    row: TileTimes
+    row: TileTimes | Computed
     split: int
     times: dict[str, float]
     launch: float
@@ -147,10 +238,15 @@ def predict_library(
 ) -> LibraryForecast:
     """Predict the library's product, in the tile and the parts of k that take least.
 
+    Where products of its kind are recorded one by one, in a way that one of the most alike has.
+
     Raises LookupError where nothing is recorded of the device or of the problem's kind, and
     ValueError for an unknown device.
     """
     target = load_device(device)
+    if alike := computed(target.name, root).get(kind(problem)):
+        ways = [as_computed(problem, target, one) for one in most_alike(problem, alike)]
+        return min(ways, key=lambda one: one.seconds)
     known = tiles(target.name, root).get(kind(problem))
     if not known:
         raise LookupError(
@@ -173,3 +269,15 @@ def in_tile(problem: Gemm, device: Device, row: TileTimes, split: int = 1) -> Li
     }
     reduction = adding_up(partial_sums(problem, split), device) if split > 1 else 0.0
     return LibraryForecast(row, split, times, launch + begin, float(np.asarray(reduction)))
+
+
+def as_computed(problem: Gemm, device: Device, one: Computed) -> LibraryForecast:
+    """Predict the product in the way in which the library computed another one."""
+    launch = launch_latency(device)
+    its = max(0.0, one.seconds - launch - one.reduction(device, one.problem))
+    times = {
+        "math": its * one.work(device.sms, problem) / one.work(device.sms, one.problem),
+        "dram": problem.dram_bytes / stream_bandwidth(device),
+    }
+    added = one.reduction(device, problem)
+    return LibraryForecast(one, one.way.parts, times, launch, added)

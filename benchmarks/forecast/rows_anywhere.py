@@ -1,0 +1,91 @@
+"""cuBLAS's products in FP16 whose rows begin anywhere: predicted first, then timed.
+
+    python -m benchmarks.forecast.rows_anywhere --predict FILE [--device h100_sxm]
+    python -m benchmarks.forecast.rows_anywhere --time FILE
+
+Sizes are drawn as those of the held-out sets are (`benchmarks.held_out`); of a draw those count
+whose rows do begin anywhere. Timing takes a second, on a GPU with CuPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.forecast.library import Library
+from benchmarks.forecast.others.timing import origin as timed_at
+from benchmarks.forecast.written import SINCE, Written, origin, stored, write
+from benchmarks.held_out import LARGE, RAGGED, SHORT, SMALL, Drawn, problems
+from gemmlab import Gemm
+from gemmlab.compiled.forecast.library import kind, predict_library
+from gemmlab.model.alignment import WIDEST
+
+SEED = 20261127
+RULE = (
+    Drawn(16, (LARGE, LARGE, LARGE), RAGGED),
+    Drawn(4, (SHORT, LARGE, LARGE), RAGGED),
+    Drawn(4, (LARGE, SHORT, LARGE), RAGGED),
+    Drawn(4, (SMALL, SMALL, SMALL), RAGGED),
+)
+DEVICE, PREDICTED, TIMED = "h100_sxm", "rows_anywhere_predicted", "rows_anywhere_timed"
+
+
+def cases() -> list[Gemm]:
+    """Return the products, in the order of the rule."""
+    drawn = (Gemm(p.m, p.n, p.k, dtype="float16", layout=p.layout) for p in problems(SEED, RULE))
+    return [p for p in drawn if kind(p).aligned < WIDEST]
+
+
+def predicted(device: str) -> Iterator[dict[str, Any]]:
+    for p in cases():
+        found = predict_library(p, device)
+        yield {
+            "problem": str(p), "aligned": kind(p).aligned, "seconds": found.seconds,
+            "by": found.limiter, "kernel": found.row.name, "parts": found.split,
+        }  # fmt: skip
+
+
+def timed() -> Iterator[dict[str, Any]]:
+    todo = cases()
+    library = Library(todo)
+    for _ in range(200):
+        library.call(todo[0])()
+    for p in todo:
+        yield {"problem": str(p), "seconds": library.seconds(p)}
+
+
+def written() -> list[Written]:
+    """Return what was predicted first, and what later code says if it was asked."""
+    return [found for name in ("", SINCE) if (found := stored(DEVICE, PREDICTED + name))]
+
+
+def errors(predictions: Written) -> list[float]:
+    """Return predicted ÷ measured − 1 of each product; ValueError if others were timed."""
+    timings = stored(DEVICE, TIMED)
+    pairs = list(zip(predictions.rows, timings.rows, strict=True))
+    if any(said["problem"] != seen["problem"] for said, seen in pairs):
+        raise ValueError("other products were timed than predicted")
+    return [said["seconds"] / seen["seconds"] - 1 for said, seen in pairs]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        "benchmarks.forecast.rows_anywhere", description=__doc__.partition("\n")[0]
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--predict", type=Path, metavar="FILE")
+    what.add_argument("--time", type=Path, metavar="FILE")
+    parser.add_argument("--device", default=DEVICE, help="to predict for (default: %(default)s)")
+    asked = parser.parse_args()
+    before = origin(asked.device) if asked.predict else timed_at()
+    rows = list(predicted(asked.device) if asked.predict else timed())
+    write(asked.predict or asked.time, before, rows)
+    print(f"{len(rows)} products in {asked.predict or asked.time}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
