@@ -1,7 +1,7 @@
 """cuBLAS's products in FP16 whose rows begin anywhere: predicted first, then timed.
 
-    python -m benchmarks.forecast.rows_anywhere --predict FILE [--device h100_sxm]
-    python -m benchmarks.forecast.rows_anywhere --time FILE
+    python -m benchmarks.forecast.rows_anywhere SET --predict FILE [--device h100_sxm]
+    python -m benchmarks.forecast.rows_anywhere SET --time FILE
 
 Sizes are drawn as those of the held-out sets are (`benchmarks.held_out`); of a draw those count
 whose rows do begin anywhere. Timing takes a second, on a GPU with CuPy.
@@ -23,24 +23,26 @@ from gemmlab import Gemm
 from gemmlab.compiled.forecast.library import kind, predict_library
 from gemmlab.model.alignment import WIDEST
 
-SEED = 20261127
+SETS = {"rows_anywhere": 20261127, "rows_anywhere_2": 20261128}  # from which each is drawn
 RULE = (
     Drawn(16, (LARGE, LARGE, LARGE), RAGGED),
     Drawn(4, (SHORT, LARGE, LARGE), RAGGED),
     Drawn(4, (LARGE, SHORT, LARGE), RAGGED),
     Drawn(4, (SMALL, SMALL, SMALL), RAGGED),
 )
-DEVICE, PREDICTED, TIMED = "h100_sxm", "rows_anywhere_predicted", "rows_anywhere_timed"
+DEVICE = "h100_sxm"
 
 
-def cases() -> list[Gemm]:
+def cases(which: str) -> list[Gemm]:
     """Return the products, in the order of the rule."""
-    drawn = (Gemm(p.m, p.n, p.k, dtype="float16", layout=p.layout) for p in problems(SEED, RULE))
+    drawn = (
+        Gemm(p.m, p.n, p.k, dtype="float16", layout=p.layout) for p in problems(SETS[which], RULE)
+    )
     return [p for p in drawn if kind(p).aligned < WIDEST]
 
 
-def predicted(device: str) -> Iterator[dict[str, Any]]:
-    for p in cases():
+def predicted(which: str, device: str) -> Iterator[dict[str, Any]]:
+    for p in cases(which):
         found = predict_library(p, device)
         yield {
             "problem": str(p), "aligned": kind(p).aligned, "seconds": found.seconds,
@@ -48,8 +50,8 @@ def predicted(device: str) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def timed() -> Iterator[dict[str, Any]]:
-    todo = cases()
+def timed(which: str) -> Iterator[dict[str, Any]]:
+    todo = cases(which)
     library = Library(todo)
     for _ in range(200):
         library.call(todo[0])()
@@ -57,17 +59,21 @@ def timed() -> Iterator[dict[str, Any]]:
         yield {"problem": str(p), "seconds": library.seconds(p)}
 
 
-def written() -> list[Written]:
+def written(which: str) -> list[Written]:
     """Return what was predicted first, and what later code says if it was asked."""
-    return [found for name in ("", SINCE) if (found := stored(DEVICE, PREDICTED + name))]
+    return [found for end in ("", SINCE) if (found := stored(DEVICE, f"{which}_predicted{end}"))]
 
 
-def errors(predictions: Written) -> list[float]:
+def timings(which: str) -> Written | None:
+    """Return what was timed of a set; None while nobody has."""
+    return stored(DEVICE, f"{which}_timed")
+
+
+def errors(which: str, predictions: Written) -> list[float]:
     """Return predicted ÷ measured − 1 of each product; ValueError if others were timed."""
-    timings = stored(DEVICE, TIMED)
-    pairs = list(zip(predictions.rows, timings.rows, strict=True))
+    pairs = list(zip(predictions.rows, timings(which).rows, strict=True))
     if any(said["problem"] != seen["problem"] for said, seen in pairs):
-        raise ValueError("other products were timed than predicted")
+        raise ValueError(f"{which}: other products were timed than predicted")
     return [said["seconds"] / seen["seconds"] - 1 for said, seen in pairs]
 
 
@@ -75,13 +81,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         "benchmarks.forecast.rows_anywhere", description=__doc__.partition("\n")[0]
     )
+    parser.add_argument("set", choices=SETS)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--predict", type=Path, metavar="FILE")
     what.add_argument("--time", type=Path, metavar="FILE")
     parser.add_argument("--device", default=DEVICE, help="to predict for (default: %(default)s)")
     asked = parser.parse_args()
     before = origin(asked.device) if asked.predict else timed_at()
-    rows = list(predicted(asked.device) if asked.predict else timed())
+    rows = list(predicted(asked.set, asked.device) if asked.predict else timed(asked.set))
     write(asked.predict or asked.time, before, rows)
     print(f"{len(rows)} products in {asked.predict or asked.time}")
     return 0

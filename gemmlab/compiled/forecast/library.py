@@ -32,7 +32,7 @@ from gemmlab.model.quantization import Tile
 FILE, PRODUCTS = "library.json", "library_products.json"
 ALIKE = 3  # recorded products that are looked at
 BEGIN = 128  # steps along k that take as long as to begin a tile and to store it
-# Both are the best for a half of the record, or for one k of it, by what is recorded of the others.
+# Both are what is best for a half of the record, and one k of it, by what is recorded of the rest.
 COPIED, LOADED = 4, 2  # bytes: at least so much `cp.async` copies, and what is left for loads
 
 
@@ -165,9 +165,14 @@ class Computed(NamedTuple):
         return self.way.name
 
     def work(self, sms: int, problem: Gemm) -> float:
-        """Return the steps along k of the SM that has most to do of a problem, done in this way."""
+        """Return the steps along k of an SM for a problem that is done in this way.
+
+        A tile of which C has a part alone counts as that part: most of its loads are left out. The
+        sizes of the record are a little more than tiles, so that many of its tiles are such.
+        """
         rows, columns = self.tile
-        tiles = -(-problem.m // rows) * -(-problem.n // columns) * self.way.parts
+        area = max(problem.m, rows) * max(problem.n, columns)
+        tiles = area / (rows * columns) * self.way.parts
         return max(1.0, tiles / sms) * (-(-problem.k // self.way.parts) + BEGIN)
 
     def reduction(self, device: Device, problem: Gemm) -> float:
