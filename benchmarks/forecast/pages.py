@@ -8,7 +8,7 @@ which something is written down. All launches together are one sentence and one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from statistics import median
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks import ROOT, held_out, held_out_families
 from benchmarks.forecast import compiled as other_compilers
 from benchmarks.forecast import public as public_kernels
+from benchmarks.forecast import rows_anywhere as anywhere
 from benchmarks.forecast import sawtooth
 from benchmarks.forecast.errors import (
     LARGE,
@@ -23,7 +24,6 @@ from benchmarks.forecast.errors import (
     by_family,
     circumstances,
     compared,
-    mape,
     picks,
     worst,
 )
@@ -36,7 +36,7 @@ from benchmarks.forecast.published import SINCE as PUBLISHED_SINCE
 from benchmarks.forecast.published import predictions as of_published
 from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
 from benchmarks.inside import page as inside
-from benchmarks.page_tables import table, write
+from benchmarks.page_tables import fold, mean, ms, percent, table, write
 from benchmarks.power import page as of_power
 from gemmlab import kernels, plots, records
 from gemmlab.device import device
@@ -54,30 +54,6 @@ LEFT_OUT = "Not measured yet."
 def each_device(part: Callable[[str], str]) -> str:
     """What `part` says of each device, under its name."""
     return "\n\n".join(f"**{device(name).title}**\n\n{part(name)}" for name in DEVICES)
-
-
-def percent(part: float) -> str:
-    """A signed part as a text.
-
-    >>> percent(0.0512), percent(-0.5)
-    ('+5.1%', '−50.0%')
-    """
-    rounded = round(100 * part, 1) + 0.0  # no zero has a sign
-    return f"{rounded:+.1f}%".replace("-", "−")
-
-
-def mean(errors: Iterable[float]) -> str:
-    """The mean of absolute errors as a text."""
-    return f"{100 * mape(errors):.1f}%"
-
-
-def ms(seconds: float | None) -> str:
-    return "" if seconds is None else f"{1e3 * seconds:.3g} ms"
-
-
-def fold(summary: str, text: str) -> str:
-    """A part of the page that opens on a click, for whom its summary is not enough."""
-    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 # ---------------------------------------------------------------------------- all of them together
@@ -112,6 +88,8 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
     for one in of_power.products(of_power.written()[0]):
         group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
         group.append(one.alone[::-1])
+    for which in anywhere.SETS:
+        library += anywhere.pairs(which, anywhere.written(which)[0])
     return found
 
 
@@ -247,10 +225,22 @@ def first_and_since(name: str, what: str) -> list[Written]:
     return [found for suffix in ("", SINCE) if (found := stored(name, what + suffix))]
 
 
+def one_set(predictions: list[Written], timings: Written | None, rows: tuple[str, str]) -> str:
+    """When a set was predicted and timed, a sentence on it, and its table."""
+    return "\n\n".join([*(dates(made, timings) for made in predictions), fold(*rows)])
+
+
 def power() -> str:
     """Products at the limit of power and beyond L2, alone and in a row."""
-    when = [dates(predictions, of_power.timings()) for predictions in of_power.written()]
-    return "\n\n".join([*when, fold(*of_power.rows(ms, percent))])
+    return one_set(of_power.written(), of_power.timings(), of_power.rows())
+
+
+def rows_anywhere() -> str:
+    """CuBLAS's products in FP16 whose rows begin anywhere, a set after the other."""
+    return "\n\n".join(
+        one_set(anywhere.written(which), anywhere.timings(which), anywhere.rows(which))
+        for which in anywhere.SETS
+    )
 
 
 def dates(predictions: Written, timings: Written | None) -> str:
@@ -481,6 +471,7 @@ TABLES = {
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),
     "power": power,
+    "rows-anywhere": rows_anywhere,
     "jumps": lambda: each_device(jumps),
     "published": elsewhere,
     **inside.TABLES,

@@ -19,6 +19,7 @@ from benchmarks.forecast.library import Library
 from benchmarks.forecast.others.timing import origin as timed_at
 from benchmarks.forecast.written import SINCE, Written, origin, stored, write
 from benchmarks.held_out import LARGE, RAGGED, SHORT, SMALL, Drawn, problems
+from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm
 from gemmlab.compiled.forecast.library import kind, predict_library
 from gemmlab.model.alignment import WIDEST
@@ -69,12 +70,33 @@ def timings(which: str) -> Written | None:
     return stored(DEVICE, f"{which}_timed")
 
 
-def errors(which: str, predictions: Written) -> list[float]:
-    """Return predicted ÷ measured − 1 of each product; ValueError if others were timed."""
-    pairs = list(zip(predictions.rows, timings(which).rows, strict=True))
-    if any(said["problem"] != seen["problem"] for said, seen in pairs):
+def pairs(which: str, predictions: Written) -> list[tuple[float, float]]:
+    """Return each product's predicted and measured time [s]; ValueError if others were timed."""
+    found = list(zip(predictions.rows, timings(which).rows, strict=True))
+    if any(said["problem"] != seen["problem"] for said, seen in found):
         raise ValueError(f"{which}: other products were timed than predicted")
-    return [said["seconds"] / seen["seconds"] - 1 for said, seen in pairs]
+    return [(said["seconds"], seen["seconds"]) for said, seen in found]
+
+
+def errors(which: str, predictions: Written) -> list[float]:
+    """Return predicted ÷ measured − 1 of each product."""
+    return [said / seen - 1 for said, seen in pairs(which, predictions)]
+
+
+def rows(which: str) -> tuple[str, str]:
+    """Tell a set's mean error in a sentence, and each product in a table."""
+    every = written(which)
+    off = [errors(which, predictions) for predictions in every]
+    first = every[0]
+    names = ("error", "since")[: len(every)]
+    cells = [
+        [said["problem"], ms(seen), *map(percent, each), f"`{said['kernel']}`", said["parts"]]
+        for said, (_, seen), *each in zip(first.rows, pairs(which, first), *off, strict=True)
+    ]
+    how = ("off on average", "since")[: len(off)]
+    told = "; ".join(f"{mean(each)} {of}" for each, of in zip(off, how, strict=True))
+    head = ["product", "measured", *names, "kernel", "parts of k"]
+    return f"{len(cells)} products, {told}", table(head, cells)
 
 
 def main() -> int:

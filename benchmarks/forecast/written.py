@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT
+from gemmlab.compiled.forecast import library, meeting, power
+from gemmlab.compiled.forecast.power import of_chip
 from gemmlab.device import text_of
 from gemmlab.here.driver import stamp
 from gemmlab.kernels.hashing import tokens
@@ -20,6 +22,7 @@ from gemmlab.measure import store
 RECORDED = Path(__file__).parent / "recorded"  # <device>/<what>.json
 PREDICTOR = ("compiled", "model")  # parts of gemmlab that a prediction is made by
 SINCE = "_since"  # after the name of what later code predicts, once measurements are known
+RECORDS = power.FILE, meeting.FILE, library.FILE, library.PRODUCTS  # which predictions rest on, too
 DIGITS = 6  # of a number that is written
 
 
@@ -92,9 +95,11 @@ def _modules() -> list[str]:
 
 
 def facts_sha256(device: str) -> str:
-    """Hash of what the file of a device says of it and of its SM."""
+    """Hash of what the file of a device says of it and of its SM, and of the records beside it."""
     of_device = tomllib.loads(text_of(device))
     said = [of_device, *([of_device.pop("sm")] if "sm" in of_device else [])]
+    found = (of_chip(device, name, store.ROOT) for name in RECORDS)
+    said += [hashlib.sha256(path.read_bytes()).hexdigest() for path in found if path]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 

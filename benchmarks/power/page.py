@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from benchmarks.forecast.written import SINCE, Written, stored
-from benchmarks.page_tables import table
+from benchmarks.page_tables import ms, percent, table
 from gemmlab import kernels
 from gemmlab.kernels.hashing import source_hash
 
@@ -80,7 +80,7 @@ def means(found: Iterable[Product]) -> tuple[float, float]:
     return fmean(map(abs, alone)), fmean(map(abs, in_a_row))
 
 
-def rows(ms: Callable[[float], str], percent: Callable[[float], str]) -> tuple[str, str]:
+def rows() -> tuple[str, str]:
     """Tell the means in a sentence, and each product in a table."""
     every = [products(predictions) for predictions in written()]
     names = ("error", "since")[: len(every)]

@@ -4,20 +4,29 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.forecast.library import SIZES, Ran, chosen, products
+from benchmarks.forecast import rows_anywhere
+from benchmarks.forecast.library import SIZES, Ran, chosen, one_by_one, products, way
 from benchmarks.guide_figures import FORMATS
 from gemmlab import Gemm, device, records
 from gemmlab.compiled.forecast.library import (
     FILE,
+    PRODUCTS,
+    Computed,
     TileTimes,
+    Ways,
+    as_computed,
+    computed,
     in_tile,
     kind,
+    most_alike,
     predict_library,
     tiles,
     write,
 )
+from gemmlab.measure import store
 from gemmlab.measure.records import RecordError
 from gemmlab.problem import LAYOUTS
+from tests.support.paths import ROOT
 
 H200 = device("h200")
 LAUNCH = H200.launch_latency
@@ -165,3 +174,99 @@ def test_no_product_that_is_timed_is_of_a_held_out_set():
     found = list(products())
     assert len(found) == len(set(found))
     assert {size - size % 64 for p in found for size in (p.m, p.n)} == set(SIZES)
+
+
+# ------------------------------------------------------------- products recorded one by one
+
+H100 = device("h100_sxm")
+SERIAL = [
+    Ran(
+        "void cutlass::Kernel2<cutlass_75_tensorop_f16_s1688gemm_f16_256x128_nn_align1>(P)",
+        (9, 9, 4),
+    )
+]
+ADDED = [*SERIAL, Ran("void cublasLt::splitKreduce_kernel<32, 16, int>(P)", (8, 1, 1))]
+
+
+def half(m, n, k, layout="nn"):
+    return Gemm(m, n, k, dtype="float16", layout=layout)
+
+
+def test_the_way_of_a_product_is_its_kernel_and_who_adds_parts_up():
+    name = "cutlass_75_tensorop_f16_s1688gemm_f16_256x128_nn_align1"
+    assert way(SERIAL) == Ways(name, (128, 256), 4, added=False)
+    assert way(ADDED) == Ways(name, (128, 256), 4, added=True)
+
+
+def test_rows_that_begin_anywhere_are_kept_one_by_one(tmp_path):
+    ran = {half(65, 129, 257): SERIAL, half(129, 65, 257): ADDED, half(64, 64, 64): SERIAL}
+    seconds = dict.fromkeys(ran, 2e-5)
+    ways, rows = one_by_one(seconds, ran)
+    assert len(ways) == 2
+    (row,) = rows  # of one kind and one k; the rows of 64×64 begin at multiples of 16 bytes
+    assert (row.aligned, row.k, row.m, row.n, row.ns) == (
+        2,
+        257,
+        (65, 129),
+        (129, 65),
+        (20_000,) * 2,
+    )
+    store.write(tmp_path / "x" / PRODUCTS, {"device": "x"}, {"ways": ways, "rows": rows})
+    found = computed("x", tmp_path)[kind(half(65, 129, 257))]
+    assert [(one.problem, one.way) for one in found] == [(p, way(ran[p])) for p in list(ran)[:2]]
+    assert [one.seconds for one in found] == pytest.approx([2e-5] * 2)
+
+
+def test_a_recorded_product_is_predicted_as_it_was_timed_or_in_less():
+    """It is its own nearest one."""
+    for one in computed("h100_sxm")[kind(half(65, 65, 257))][::37]:
+        assert most_alike(one.problem, [*computed("h100_sxm")[kind(one.problem)]])[0] == one
+        assert as_computed(one.problem, H100, one).seconds == pytest.approx(one.seconds, rel=1e-6)
+        assert predict_library(one.problem, "h100_sxm").seconds <= one.seconds * (1 + 1e-6)
+
+
+def test_a_tile_of_which_c_has_a_part_counts_as_that_part():
+    one = Computed(half(2049, 2049, 1025), Ways("x", (128, 256), 2, added=False), 1e-4)
+    assert one.work(132, half(2048, 2048, 1024)) == pytest.approx(128 * 2 / 132 * (512 + 128))
+    assert one.work(132, half(2048, 2049, 1024)) < 1.001 * one.work(132, half(2048, 2048, 1024))
+    assert one.work(132, half(1, 1, 1024)) == 512 + 128  # an SM has one at least
+
+
+def test_parts_that_a_launch_adds_up_take_that_besides():
+    apart, added = (
+        Computed(half(513, 513, 4097), Ways("x", (128, 128), 4, added=a), 1e-4)
+        for a in (False, True)
+    )
+    assert apart.reduction(H100, apart.problem) == 0 < added.reduction(H100, added.problem)
+    longer = half(513, 513, 8193)
+    whole, parts = (as_computed(longer, H100, one) for one in (apart, added))
+    assert parts.reduction == added.reduction(H100, longer)
+    assert parts.times["math"] < whole.times["math"]
+
+
+def test_decision_041_says_how_far_off_rows_anywhere_were():
+    text = " ".join(
+        (ROOT / "book/decisions/041-what-blind-sets-showed.md").read_text("utf-8").split()
+    )
+    found = {
+        which: [
+            sum(map(abs, rows_anywhere.errors(which, made))) / len(made.rows)
+            for made in rows_anywhere.written(which)
+        ]
+        for which in rows_anywhere.SETS
+    }
+    (first, since), (second,) = found.values()
+    assert f"28 products, predicted first, were {first:.1%} off" in text
+    assert f"which gives {since:.1%} on that set, and {second:.1%} on 27 others" in text
+    counts = [len(rows_anywhere.cases(which)) for which in rows_anywhere.SETS]
+    assert counts == [28, 27]
+    for which in rows_anywhere.SETS:
+        when = rows_anywhere.timings(which).provenance["date"]
+        assert rows_anywhere.written(which)[0].provenance["date"] < when
+
+
+def test_predictions_of_rows_anywhere_are_what_the_code_says():
+    for which in rows_anywhere.SETS:
+        kept = rows_anywhere.written(which)[-1].rows
+        for said, row in zip(rows_anywhere.predicted(which, "h100_sxm"), kept, strict=True):
+            assert said["seconds"] == pytest.approx(row["seconds"], rel=1e-5)
