@@ -16,6 +16,7 @@ from typing import Any
 from gemmlab.here.driver import numba_cuda
 
 CUDA = "numba.cuda"
+MLIR = "numba_cuda_mlir"
 _own: dict[str, ModuleType] = {}  # Numba's own modules, while others have their names
 
 
@@ -130,3 +131,31 @@ class Later(ModuleType):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
         return getattr(part(self._of), name)
+
+
+def asking() -> str:
+    """Name the package of the compiler that asks: the first one among the callers.
+
+    A value tells its type to whoever asks for `_numba_type_`; types of two compilers differ.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package in ("numba", "numba_cuda", MLIR):
+            return MLIR if package == MLIR else CUDA
+        frame = frame.f_back
+    return CUDA
+
+
+def typing(compiler: str) -> tuple[ModuleType, Any]:
+    """Return a compiler's `cuda`, and where it looks up the types of names."""
+    if compiler == MLIR:
+        from numba_cuda_mlir import cuda
+        from numba_cuda_mlir.descriptor import mlir_target
+
+        return cuda, mlir_target.typing_context
+    from numba import cuda
+    from numba.cuda.descriptor import cuda_target
+
+    cuda_target.typing_context.refresh()
+    return cuda, cuda_target.typing_context

@@ -79,6 +79,7 @@ bits, for arrays of fewer than 2³¹ elements.
 from functools import cache
 from typing import Any
 
+from gemmlab.here import numbas
 from gemmlab.instructions import (
     clusters,
     convert,
@@ -103,12 +104,18 @@ __all__ = ["Instruction", "fragments"]
 __all__ += [name for module in MODULES for name in module.__all__]
 
 
-@cache  # a function has one type
-def _numba_type(function: KernelFunction) -> Any:
-    """The type by which Numba-CUDA knows a function, when it first meets its name in a kernel."""
-    from gemmlab.instructions.numba_cuda import numba_type
-
+@cache  # a compiler has one type of a function
+def _typed(function: KernelFunction, compiler: str) -> Any:
+    if compiler == numbas.MLIR:
+        from gemmlab.instructions.numba_cuda_mlir import numba_type
+    else:
+        from gemmlab.instructions.numba_cuda import numba_type
     return numba_type(function)
+
+
+def _numba_type(function: KernelFunction) -> Any:
+    """The type by which a compiler knows a function, when it first meets its name in a kernel."""
+    return _typed(function, numbas.asking())
 
 
 KernelFunction._numba_type_ = property(_numba_type)

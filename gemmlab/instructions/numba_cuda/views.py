@@ -9,32 +9,26 @@ from typing import Any
 
 from llvmlite import ir
 from numba.cuda import cgutils, types
-from numba.cuda.core.errors import RequireLiteralValue, TypingError
+from numba.cuda.core.errors import TypingError
 from numba.cuda.extending import lower_builtin
 from numba.cuda.typing.npydecl import parse_dtype
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
-from gemmlab.instructions.fragments import ARGUMENTS, LayoutFunction
+from gemmlab.instructions.fragments import LayoutFunction
 from gemmlab.instructions.memory import BASE_ALIGNMENT, shared_view
+from gemmlab.instructions.numba_cuda.calls import TYPING
 
 I32 = ir.IntType(32)
 
 
 def layout_type(function: LayoutFunction) -> types.Function:
     """The Numba type of a function of a layout."""
-    count = ARGUMENTS[function.name]
 
     def generic(self: Any, args: tuple, kws: dict) -> Signature:
-        if kws or len(args) != count or not all(isinstance(a, types.Integer) for a in args):
-            raise TypingError(f"{function.name} takes {count} integers, not {args}")
-        register = args[1]
-        known = isinstance(register, types.IntegerLiteral)
-        refusal = function.refusal(register.literal_value) if known else None
-        if refusal:
-            raise IndexError(refusal)  # after a TypingError Numba would try a variable in its place
-        element = function.name == "element"
-        returned = types.UniTuple(types.int32, 2) if element else types.boolean
-        return signature(returned, *[types.int32] * count)
+        if kws:
+            raise TypingError(f"{function.name} takes its arguments by position")
+        returned, accepted = TYPING.layout(function, args)
+        return signature(returned, *accepted)
 
     def lower(context: Any, builder: Any, sig: Signature, args: tuple) -> Any:
         ij = [_sum(builder, function.layout.steps[axis], *args[:2]) for axis in range(2)]
@@ -89,32 +83,16 @@ class _View(AbstractTemplate):
     def generic(self, args: tuple, kws: dict) -> Signature:
         if kws or len(args) != 3:
             raise TypingError("shared_view takes shape, dtype and offset, by position")
-        shape, dtype, offset = args
-        element = parse_dtype(dtype)
-        if element is None:
-            raise TypingError(f"shared_view: {dtype} is no number type")
-        if not isinstance(types.unliteral(offset), types.Integer):
-            raise TypingError(f"shared_view: offset is {offset}, not a number of bytes")
-        array = types.Array(element, len(_shape(shape)), "C")
-        return signature(array, shape, dtype, types.intp)
+        array, accepted = TYPING.view(parse_dtype(args[1]), args)
+        return signature(array, *accepted)
 
     def get_impl_key(self, sig: Signature) -> Any:
         lower_builtin(_lower, *sig.args)(_lower)
         return _lower
 
 
-def _shape(shape: types.Type) -> tuple[int, ...]:
-    parts = list(shape) if isinstance(shape, types.BaseTuple) else [shape]
-    if not all(isinstance(p, types.IntegerLiteral) for p in parts):
-        raise RequireLiteralValue(f"shared_view: the shape must be constant, not {shape}")
-    sizes = tuple(p.literal_value for p in parts)
-    if not all(size >= 1 for size in sizes):
-        raise TypingError(f"shared_view: shape={sizes}; use sizes of at least 1")
-    return sizes
-
-
 def _lower(context: Any, builder: Any, sig: Signature, args: tuple) -> Any:
-    shape, array = _shape(sig.args[0]), sig.return_type
+    shape, array = TYPING.shape(sig.args[0]), sig.return_type
     memory = builder.module.globals.get(SYMBOL)
     if memory is None:
         kind = ir.ArrayType(ir.IntType(8), 0)

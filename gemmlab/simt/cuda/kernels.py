@@ -134,6 +134,14 @@ class DeviceFunction(Compilable):
         with numbas.own() as cuda:
             return cuda.jit(**self.targetoptions)(self.py_func)
 
+    # numba-cuda-mlir asks whatever a kernel calls for these two, by these names.
+    __numba_cuda_mlir_jitable__ = True
+
+    @functools.cached_property
+    def _numba_cuda_mlir_device_dispatcher(self) -> Any:
+        cuda, _ = numbas.typing(numbas.MLIR)
+        return cuda.jit(**self.targetoptions)(self.py_func)
+
     def compile(self, sig: Any) -> Compiled:
         """The function for the types of a signature."""
         [types] = declared(sig)
@@ -146,7 +154,9 @@ class DeviceFunction(Compilable):
 
     @property
     def _numba_type_(self) -> Any:
-        """The type by which Numba-CUDA knows it, when a kernel that it compiles calls it."""
+        """The type by which a compiler knows it, when a kernel that it compiles calls it."""
+        if numbas.asking() == numbas.MLIR:
+            return self._numba_cuda_mlir_device_dispatcher._numba_type_
         return self.compiled._numba_type_
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:

@@ -5,6 +5,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from gemmlab.here import numbas
 from gemmlab.simt.numbers import half, libdevice, vectors
 
 # What a kernel may use of `cuda`, by dotted path; `machine.scope` gives each its meaning.
@@ -42,11 +43,8 @@ class Intrinsic:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type by which Numba-CUDA knows its own name of this path."""
-        from numba.cuda.descriptor import cuda_target
-
-        context = cuda_target.typing_context
-        context.refresh()
+        """The type by which the compiler that asks knows its own name of this path."""
+        _, context = numbas.typing(numbas.asking())
         found = numba_namespace()
         for part in self.path.split("."):
             found = context.resolve_getattr(found, part)
@@ -81,15 +79,13 @@ class Namespace:
 
 
 def numba_namespace(name: str | None = None) -> Any:
-    """The Numba type of `numba.cuda`, or of a namespace in it.
+    """The type of a compiler's `cuda`, or of a namespace in it.
 
-    Numba asks a value for it as `_numba_type_` when it compiles a kernel that names the value: so
-    a kernel that is written with the stand-in compiles as if it were written with `numba.cuda`.
+    The compiler asks a value for it as `_numba_type_` when it compiles a kernel that names the
+    value: so a kernel that is written with the stand-in compiles as if written with its `cuda`.
     """
-    from numba import cuda
-    from numba.cuda import types
-
-    return types.Module(cuda if name is None else getattr(cuda, name))
+    cuda, _ = numbas.typing(numbas.asking())
+    return cuda.types.Module(cuda if name is None else getattr(cuda, name))
 
 
 def stand_in_names() -> dict[str, Any]:
