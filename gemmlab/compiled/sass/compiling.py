@@ -1,6 +1,7 @@
-"""A Numba-CUDA kernel becomes a listing, for a GPU that need not be here.
+"""A kernel becomes a listing, for a GPU that need not be here.
 
-Numba compiles the kernel to PTX, NVIDIA's assembler that to a cubin, and the disassembler reads it.
+Numba-CUDA or numba-cuda-mlir compiles the kernel to PTX, NVIDIA's assembler that to a cubin, and
+the disassembler reads it.
 `ptxas` comes with the wheel nvidia-cuda-nvcc, `nvdisasm` with nvidia-cuda-nvdisasm; a CUDA Toolkit
 has both.
 """
@@ -11,14 +12,15 @@ import linecache
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab.compiled.sass.listing import BYTES, Control, Instruction, Line, Listing
 from gemmlab.device import architecture
-from gemmlab.here.compilers import Usage, assemble, disassembled, ptx
+from gemmlab.here import compilers, mlir, numbas
+from gemmlab.here.compilers import Usage, assemble, disassembled
 from gemmlab.here.driver import WHEELS, tool
 
 
@@ -165,34 +167,52 @@ def data_of(elf: Any) -> dict[str, Any]:
     return {"data": data, "pointers": tuple(pointers)}
 
 
-PACKAGES = {"numba_cuda": "numba-cuda", "elftools": "pyelftools"}  # by what one imports
+AUTO = "auto"
+NUMBA, MLIR = "numba-cuda", "numba-cuda-mlir"
+COMPILERS = {NUMBA: numbas.installed, MLIR: mlir.installed}
+
+
+def chosen(compiler: str = AUTO) -> str:
+    """Return which compiler of `COMPILERS` compiles: with "auto" the first that is installed.
+
+    Raises ValueError for a name that is none of them.
+    """
+    if compiler != AUTO:
+        if compiler not in COMPILERS:
+            raise ValueError(f"compiler={compiler!r}; use one of {AUTO}, {', '.join(COMPILERS)}")
+        return compiler
+    return next((name for name, installed in COMPILERS.items() if installed()), NUMBA)
+
+
 INSTALL = 'python -m pip install "gemmlab[forecast]"'
 WHERE = "Linux, Windows; no GPU is needed"
 
 
 @cache
-def missing() -> tuple[str, ...]:
+def missing(compiler: str = AUTO) -> tuple[str, ...]:
     """Name what compiling a kernel and reading its code needs, and is not here."""
-    packages = [name for module, name in PACKAGES.items() if find_spec(module) is None]
+    name = chosen(compiler)
+    packages = [] if COMPILERS[name]() else [name]
+    packages += [] if find_spec("elftools") else ["pyelftools"]
     tools = []
-    for name in WHEELS:
+    for one in WHEELS:
         try:
-            tool(name)
+            tool(one)
         except RuntimeError:
-            tools.append(name)
+            tools.append(one)
     return (*packages, *tools)
 
 
-def lacking() -> str:
+def lacking(compiler: str = AUTO) -> str:
     """Say what is missing and how to get it, in one line; empty where nothing is."""
-    names = missing()
+    names = missing(compiler)
     return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
 
 
-def check_tools() -> None:
+def check_tools(compiler: str = AUTO) -> None:
     """RuntimeError that says what compiling needs and how to get it, where something is missing."""
-    if lacking():
-        raise RuntimeError(f"a kernel is to be compiled, and {lacking()}")
+    if lacking(compiler):
+        raise RuntimeError(f"a kernel is to be compiled, and {lacking(compiler)}")
 
 
 def listing(
@@ -200,15 +220,17 @@ def listing(
     arguments: Sequence[Any],
     target: str = "sm_90",
     max_registers: int | None = None,
+    compiler: str = AUTO,
     **options: Any,
 ) -> Listing:
-    """Compile a kernel with Numba and ptxas for arguments of these types, and read its listing.
+    """Compile a kernel and assemble it for arguments of these types, and read its listing.
 
+    compiler : a name in `COMPILERS`, or "auto" for the first that is installed
     options : those of `numba.cuda.jit`, such as fastmath and launch_bounds
     Raises RuntimeError where a tool is missing or refuses the code, NotImplementedError for a
     kernel that waits for the whole grid, and what Numba raises.
     """
-    return _listing(*_asked(function, arguments, target, max_registers, options))
+    return _listing(*_asked(function, arguments, target, max_registers, compiler, options))
 
 
 def with_lines(
@@ -216,6 +238,7 @@ def with_lines(
     arguments: Sequence[Any],
     target: str = "sm_90",
     max_registers: int | None = None,
+    compiler: str = AUTO,
     **options: Any,
 ) -> Listing:
     """Return the `listing` with the line that each of its instructions comes from.
@@ -223,7 +246,7 @@ def with_lines(
     To name lines is a second compilation, in which some kernels get other instructions: then there
     are no lines, because the listing is what a GPU executes.
     """
-    asked = _asked(function, arguments, target, max_registers, options)
+    asked = _asked(function, arguments, target, max_registers, compiler, options)
     code, (cubin, taken) = _listing(*asked), _cubin(*asked, lineinfo=True)
     named, known = disassemble(cubin, taken), places(cubin)
     if [i.opcode for i in named.instructions] != [i.opcode for i in code.instructions]:
@@ -237,11 +260,12 @@ def with_places(
     arguments: Sequence[Any],
     target: str = "sm_90",
     max_registers: int | None = None,
+    compiler: str = AUTO,
     **options: Any,
 ) -> tuple[Listing, dict[int, tuple[Frame, ...]]]:
     """Return a kernel's listing as it is compiled with lines, and those of each instruction."""
     cubin, taken = _cubin(
-        *_asked(function, arguments, target, max_registers, options), lineinfo=True
+        *_asked(function, arguments, target, max_registers, compiler, options), lineinfo=True
     )
     return disassemble(cubin, taken), frames(cubin)
 
@@ -253,36 +277,63 @@ class Asked(NamedTuple):
     signature: tuple
     target: str
     registers: int | None
+    compiler: str
     options: tuple
 
 
 def _asked(
     function: Callable, arguments: Sequence[Any], target: str, registers: int | None,
-    options: Mapping[str, Any],
+    compiler: str, options: Mapping[str, Any],
 ) -> Asked:  # fmt: skip
-    check_tools()
+    if compiler == AUTO and type(function).__module__.startswith(mlir.PACKAGE):
+        compiler = MLIR  # whose `cuda.jit` it has
+    compiler = chosen(compiler)
+    check_tools(compiler)
     plain = getattr(function, "py_func", function)
-    signature = tuple(_type(argument) for argument in arguments)
-    return Asked(plain, signature, target, registers, tuple(sorted(options.items())))
+    typeof = _mlirs_type if compiler == MLIR else _type
+    signature = tuple(typeof(argument) for argument in arguments)
+    return Asked(plain, signature, target, registers, compiler, tuple(sorted(options.items())))
+
+
+def cubin(
+    function: Callable,
+    arguments: Sequence[Any],
+    target: str = "sm_90",
+    max_registers: int | None = None,
+    compiler: str = AUTO,
+    **options: Any,
+) -> tuple[bytes, Usage]:
+    """Compile a kernel as `listing` does; return the cubin, and what the kernel takes."""
+    return _cubin(*_asked(function, arguments, target, max_registers, compiler, options))
 
 
 @lru_cache(maxsize=256)
 def _listing(*asked: Any) -> Listing:
-    return disassemble(*_cubin(*asked))
+    code = disassemble(*_cubin(*asked))
+    return replace(code, memrefs=Asked(*asked).compiler == MLIR)
 
 
 def _cubin(
-    function: Callable, signature: tuple, target: str, registers: int | None, options: tuple,
-    **more: Any,
+    function: Callable, signature: tuple, target: str, registers: int | None, compiler: str,
+    options: tuple, **more: Any,
 ) -> tuple[bytes, Usage]:  # fmt: skip
     capability = architecture(target).capability
-    text = ptx(function, signature, capability, **dict(options), **more)
+    text = _ptx(compiler)(function, signature, capability, **dict(options), **more)
     if "cudaCGGetIntrinsicHandle" in text:  # of a library of the CUDA Toolkit
         raise NotImplementedError(
             "a kernel that waits for the whole grid, by cuda.cg.this_grid().sync(), is not "
             "compiled here; predict its parts, each as a launch of its own"
         )
     return assemble(text, target, registers)
+
+
+def _ptx(compiler: str) -> Callable[..., str]:
+    """Return the function by which a compiler makes PTX."""
+    if compiler == NUMBA:
+        return compilers.ptx
+    from gemmlab.instructions.numba_cuda_mlir.mends import mends
+
+    return partial(mlir.ptx, mends=mends())
 
 
 def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:
@@ -301,5 +352,11 @@ def _type(argument: Any) -> Any:
         from numba.cuda.typing.typeof import Purpose, typeof
     except ImportError:
         from numba.core.typing.typeof import Purpose, typeof
+
+    return typeof(argument, Purpose.argument)
+
+
+def _mlirs_type(argument: Any) -> Any:
+    from numba_cuda_mlir.numba_cuda.typing.typeof import Purpose, typeof
 
     return typeof(argument, Purpose.argument)

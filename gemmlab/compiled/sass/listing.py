@@ -126,6 +126,7 @@ class Listing:
     pointers : (offset in constant bank 4, offset in `data`) of the addresses kept there
     lines : of each instruction, the line that it comes from, None where that is not known; or empty
     parameters : where they lie, as a cubin says; None for a kernel of Numba, as Numba passes them
+    memrefs : whether arrays are passed as numba-cuda-mlir does, not as Numba-CUDA
     """
 
     architecture: str
@@ -139,6 +140,7 @@ class Listing:
     pointers: tuple[tuple[int, int], ...] = ()
     lines: tuple[Line | None, ...] = field(default=(), repr=False)
     parameters: Parameters | None = field(default=None, repr=False)
+    memrefs: bool = False
 
     def __str__(self) -> str:
         """One line an instruction: address, control, text."""

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from numba_cuda_mlir._mlir import ir
-from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm
-from numba_cuda_mlir._mlir.extras import types as T
-from numba_cuda_mlir.lowering_utilities import memref_data_pointer, memref_descriptor_type
+from numba_cuda_mlir._mlir.dialects import arith, llvm
+from numba_cuda_mlir._mlir.extras import types as T  # noqa: N812  # as its own modules call it
 from numba_cuda_mlir.numba_cuda import types
 from numba_cuda_mlir.numba_cuda.core import errors
 from numba_cuda_mlir.numba_cuda.typing.templates import Signature, signature
@@ -31,10 +30,10 @@ from gemmlab.instructions.instruction import (
     Registers,
     Tile,
 )
+from gemmlab.instructions.numba_cuda_mlir.arrays import SPACES, Array, at, constant
 from gemmlab.instructions.typed import Bound, Typing, itemsize
 
 TYPING = Typing(types, errors)
-SPACES = {"shared": 3, "global": 1, "any": 0}  # LLVM's numbers of address spaces
 LETTERS = {"float32": "f", "float16": "h"}  # in constraints; all other registers have 32 bits: "r"
 
 
@@ -55,39 +54,11 @@ class Call(NamedTuple):
         value = self.lower.load_var(variable)
         return value if given == wanted else self.lower.lower_cast(given, wanted, value)
 
-    def array(self, places: list[int]) -> tuple[types.Array, "Array", list[Any]]:
+    def array(self, places: list[int]) -> tuple[types.Array, Array, list[Any]]:
         """Return an array's type and value, and its indices."""
         first, *rest = places
         found = Array(self.lower.load_var(self.args[first]))
         return self.sig.args[first], found, [self.value(p) for p in rest]
-
-
-class Array:
-    """An array's pointer, sizes and strides; constants where they are known."""
-
-    def __init__(self, value: Any) -> None:
-        kind = ir.MemRefType(value.type)
-        self.pointer = memref_data_pointer(value)
-        if kind.memory_space is not None:
-            plain = ir.MemRefType.get(kind.shape, kind.element_type, kind.layout)
-            from numba_cuda_mlir._mlir.dialects import memref
-
-            value = memref.memory_space_cast(dest=plain, source=value)
-        form = memref_descriptor_type(kind.rank)
-        (self._held,) = builtin.unrealized_conversion_cast([form], [value]).owner.results
-
-    def size(self, axis: int) -> Any:
-        """Return the elements along an axis, of 64 bits."""
-        return llvm.extractvalue(T.i64(), self._held, [3, axis])
-
-    def step(self, axis: int) -> Any:
-        """Return the elements from one index of an axis to the next, of 64 bits."""
-        return llvm.extractvalue(T.i64(), self._held, [4, axis])
-
-
-def constant(width: int, value: int) -> Any:
-    """Return a constant of so many bits."""
-    return arith.constant(ir.IntegerType.get_signless(width), value)
 
 
 def definition(instruction: Instruction) -> Callable:
@@ -129,18 +100,11 @@ def pointer(call: Call, places: list[int]) -> Any:
     if width == 32:
         offset = arith.extsi(T.i64(), offset)
     element = ir.IntegerType.get_signless(8 * itemsize(array))
-    return _at(view.pointer, offset, element)
+    return at(view.pointer, offset, element)
 
 
 def _without_wrap(operation: Callable, lhs: Any, rhs: Any) -> Any:
     return operation(lhs, rhs, overflow_flags=arith.IntegerOverflowFlags.nsw)
-
-
-DYNAMIC = -(1 << 31)  # in the list of a GEP's constant indices: one that is a value
-
-
-def _at(start: Any, offset: Any, element: Any) -> Any:
-    return llvm.getelementptr(start.type, start, [offset], [DYNAMIC], element, None)
 
 
 def _vector_access(instruction: Instruction, bound: Bound, call: Call) -> Any:
@@ -249,7 +213,7 @@ def _descriptor(call: Call, operand: Matrix, places: list[int]) -> Any:
 
 def _held(call: Call, operand: Accumulator, places: list[int]) -> list[Any]:
     _, view, _ = call.array(places)
-    return [_at(view.pointer, constant(64, i), T.f32()) for i in range(operand.count)]
+    return [at(view.pointer, constant(64, i), T.f32()) for i in range(operand.count)]
 
 
 def _address(place: str, start: Any) -> tuple[Any, str]:

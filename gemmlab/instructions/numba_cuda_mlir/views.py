@@ -1,20 +1,19 @@
 """What a kernel of numba-cuda-mlir does without PTX: layouts, and views of shared memory."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numba_cuda_mlir._mlir import ir
-from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm
-from numba_cuda_mlir._mlir.extras import types as T
-from numba_cuda_mlir.numba_cuda import types
+from numba_cuda_mlir._mlir.dialects import arith
+from numba_cuda_mlir._mlir.extras import types as T  # noqa: N812  # as its own modules call it
 from numba_cuda_mlir.numba_cuda.core.errors import TypingError
 from numba_cuda_mlir.numba_cuda.typing.npydecl import parse_dtype
 from numba_cuda_mlir.numba_cuda.typing.templates import Signature, signature
 
 from gemmlab.instructions.fragments import LayoutFunction
 from gemmlab.instructions.memory import BASE_ALIGNMENT
-from gemmlab.instructions.numba_cuda_mlir.calls import SPACES, TYPING, Call, constant
+from gemmlab.instructions.numba_cuda_mlir import arrays
+from gemmlab.instructions.numba_cuda_mlir.arrays import constant
+from gemmlab.instructions.numba_cuda_mlir.calls import TYPING, Call
 
 SYMBOL = "gemmlab_dynamic_shared"
 
@@ -70,36 +69,8 @@ def shared_view(context: Any, *args: Any) -> tuple[Signature, Callable]:
 
 def _view(call: Call) -> Any:
     shape, array = TYPING.shape(call.sig.args[0]), call.sig.return_type
-    space = llvm.PointerType.get(SPACES["shared"])
-    start = llvm.getelementptr(
-        space, _memory(call.lower, space), [call.value(2)], [-(1 << 31)], T.i8(), None
+    memory = arrays.shared_memory(
+        call.lower, SYMBOL, "!llvm.array<0 x i8>", arrays.EXTERNAL, BASE_ALIGNMENT
     )
-    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    rank = len(shape)
-    form = ir.Type.parse(
-        f"!llvm.struct<(ptr<3>, ptr<3>, i64, array<{rank} x i64>, array<{rank} x i64>)>"
-    )
-    held = llvm.mlir_undef(form)
-    parts = [([0], start), ([1], start), ([2], constant(64, 0))]
-    parts += [([3, i], constant(64, n)) for i, n in enumerate(shape)]
-    parts += [([4, i], constant(64, n)) for i, n in enumerate(strides)]
-    for place, value in parts:
-        held = llvm.insertvalue(held, value, place)
-    memory = ir.Attribute.parse("#gpu.address_space<workgroup>")
-    kind = ir.MemRefType.get(
-        shape, call.lower.get_storage_type(array.dtype), memory_space=memory
-    )
-    return builtin.unrealized_conversion_cast([kind], [held])
-
-
-def _memory(lower: Any, space: Any) -> Any:
-    """Return the address of the block's dynamic shared memory, of which a module says once."""
-    body = lower.mlir_gpu_module.bodyRegion.blocks[0]
-    known = {str(op.attributes["sym_name"]) for op in body if "sym_name" in op.attributes}
-    if f'"{SYMBOL}"' not in known:
-        with ir.InsertionPoint.at_block_begin(body):
-            llvm.mlir_global(
-                ir.Type.parse("!llvm.array<0 x i8>"), SYMBOL, ir.Attribute.parse("#llvm.linkage<external>"),
-                addr_space=SPACES["shared"], alignment=BASE_ALIGNMENT,
-            )  # fmt: skip
-    return llvm.mlir_addressof(space, SYMBOL)
+    start = arrays.at(memory, call.value(2), T.i8())
+    return arrays.in_shared(start, shape, call.lower.get_storage_type(array.dtype))

@@ -5,7 +5,7 @@ each warp executed and what its accesses cost, and `counters` counts these costs
 """
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -419,7 +419,11 @@ def launch(
     data = memory.add(np.frombuffer(bytearray(listing.data or bytes(16)), np.uint8))
     head = _head(listing, block, grid, local, shared_bytes)
     if listing.parameters is None:
-        passed = _packed([v for argument in arguments for v in _flat(argument, memory)])
+        flat = of_mlir if listing.memrefs else of_numba
+        added = (
+            (a, memory.add(a) if isinstance(a, np.ndarray) else None) for a in _parts(arguments)
+        )
+        passed = _packed([value for one, address in added for value in flat(one, address)])
     else:
         passed = as_c(arguments, listing.parameters, memory.add)
     banks = {bank: bytearray(text) for bank, text in listing.constants.items()}
@@ -452,16 +456,39 @@ def _all(grid: Dim) -> list[Dim]:
     return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
 
 
-def _flat(argument: Any, memory: Memory) -> list[Any]:
-    """Return the parameters that Numba makes of an argument: nine of an array of two dimensions."""
-    if isinstance(argument, np.ndarray):
-        address = memory.add(argument)
-        if argument.ndim == 0 and argument.dtype.names:  # a record
-            return [np.uint64(address)]
-        sizes = (argument.size, argument.itemsize, address, *argument.shape, *argument.strides)
-        return [np.uint64(0), np.uint64(0), *(np.int64(size) for size in sizes)]
-    if isinstance(argument, tuple):
-        return [v for part in argument for v in _flat(part, memory)]
+def _parts(arguments: Iterable[Any]) -> Iterator[Any]:
+    """Return arguments, and those inside of tuples in their places."""
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from _parts(argument)
+        else:
+            yield argument
+
+
+def of_numba(argument: Any, address: int | None) -> list[Any]:
+    """Return the parameters that Numba makes of an argument: nine of an array of two dimensions.
+
+    address : of an array, or of a record; None for a number
+    """
+    if address is None:
+        return _number(argument)
+    if argument.ndim == 0 and argument.dtype.names:  # a record
+        return [np.uint64(address)]
+    itemsize = argument.dtype.itemsize
+    sizes = (argument.size, itemsize, address, *argument.shape, *argument.strides)
+    return [np.uint64(0), np.uint64(0), *(np.int64(size) for size in sizes)]
+
+
+def of_mlir(argument: Any, address: int | None) -> list[Any]:
+    """Return the parameters of numba-cuda-mlir: seven of an array, with strides in elements."""
+    if address is None:
+        return _number(argument)
+    steps = (stride // argument.dtype.itemsize for stride in argument.strides)
+    return [*[np.uint64(address)] * 2, *map(np.int64, (0, *argument.shape, *steps))]
+
+
+def _number(argument: Any) -> list[Any]:
+    """Return the parameters that both make of a number."""
     if isinstance(argument, (bool, np.bool_)):
         return [np.uint8(argument)]
     if isinstance(argument, int):

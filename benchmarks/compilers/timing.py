@@ -1,0 +1,179 @@
+"""Every rung by both compilers on a GPU: the same bits, and times beside each other.
+
+python -m benchmarks.compilers.timing FOLDER FILE
+
+FOLDER has the cubins that `compiling` wrote; FILE gets a line for each rung. A rung whose kernels
+hang is given up after a while, and the rest go on.
+"""
+
+import ctypes
+import json
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from gemmlab import Device, Gemm, Tiling, kernels
+from gemmlab.compiled.forecast.rung_listings import usual
+from gemmlab.compiled.sass.compiling import COMPILERS
+from gemmlab.compiled.sass.execution.machine import of_mlir, of_numba
+from gemmlab.here.driver import gpu_status, one_line, stamp
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.backends import checking, compiled, gpu
+
+SAMPLES = 21  # of each compiler, in turn
+PATIENCE = 40  # seconds for one rung
+CHECKED = Gemm(1024, 1024, 1024)
+TIMED = Gemm(4096, 4096, 4096)
+LONG = Gemm(256, 256, 16384)  # for rungs that divide k
+PASSED = dict(zip(COMPILERS, (of_numba, of_mlir), strict=True))
+
+
+def carried(folder: Path, compiler: str) -> Callable[..., compiled.Launch]:
+    """Return what launches cubins of a compiler in the place of `compiled.launch`."""
+
+    def launch(
+        kernel: Kernel, problem: Gemm, tiling: Tiling, device: Device, arguments: Any
+    ) -> compiled.Launch:
+        calls = []
+        for one in kernel.launches:
+            name = one.function(problem, tiling, device.compute_capability).__name__
+            path = folder / f"{kernel.name}.{name}.{compiler}.cubin"
+            grid, block = one.launch(problem, tiling, device)
+            shared = one.dynamic_shared_bytes(problem, tiling)
+            call = partial(_launched, _function(path.read_bytes(), shared), grid, block, shared)
+            calls.append(call)
+
+        def in_turn(*arguments: Any) -> None:
+            values = [v for a in arguments for v in PASSED[compiler](a, _address(a))]
+            for call in calls:
+                call(values)
+
+        return compiled.Launch(in_turn, {})
+
+    return launch
+
+
+def _address(argument: Any) -> int | None:
+    held = getattr(argument, "__cuda_array_interface__", None)
+    return held and held["data"][0]
+
+
+def _function(cubin: bytes, shared: int) -> Any:
+    from cuda.bindings import driver
+
+    (name,) = set(re.findall(rb"\0\.text\.([\w$.]+)(?=\0)", cubin))
+    module = _done(driver.cuModuleLoadData(cubin))
+    function = _done(driver.cuModuleGetFunction(module, name))
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    _done(driver.cuFuncSetAttribute(function, attribute, shared))
+    return function
+
+
+def _launched(function: Any, grid: Any, block: Any, shared: int, values: list[Any]) -> None:
+    from cuda.bindings import driver
+
+    held = [np.atleast_1d(value) for value in values]
+    places = (ctypes.c_void_p * len(held))(*(value.ctypes.data for value in held))
+    (gx, gy, gz), (bx, by, bz) = (compiled_dim(d) for d in (grid, block))
+    _done(
+        driver.cuLaunchKernel(
+            function, gx, gy, gz, bx, by, bz, shared, 0, ctypes.addressof(places), 0
+        )
+    )
+
+
+def compiled_dim(given: Any) -> tuple[int, int, int]:
+    """Return three sizes of a grid or of a block."""
+    sizes = tuple(given) if isinstance(given, tuple) else (given,)
+    return (*sizes, 1, 1, 1)[:3]
+
+
+def _done(answer: tuple) -> Any:
+    status, *rest = answer
+    if status.value:
+        raise RuntimeError(f"the driver says {status.name}")
+    return rest[0] if rest else None
+
+
+def runners(folder: Path, kernel: Kernel, problem: Gemm) -> dict[str, gpu.Runner]:
+    """Return a rung of each compiler, with the same matrices."""
+    matrices, tiling, found = gpu.Matrices(problem), kernel.choose(None), {}
+    for compiler in COMPILERS:
+        with mock.patch.object(gpu.compiled, "launch", carried(folder, compiler)):
+            found[compiler] = gpu.Runner(kernel, problem, tiling, matrices)
+    return found
+
+
+def rung(folder: Path, kernel: Kernel) -> dict[str, Any]:
+    """Check a rung of both compilers, and time them in turn."""
+    problem = usual(kernel, CHECKED)
+    both, operands = runners(folder, kernel, problem), problem.operands(0)
+    errors = {c: checking.check(problem, one.compute, operands).error for c, one in both.items()}
+    results = [one.compute(problem, operands).tobytes() for one in both.values()]
+    splits = kernel in (*kernels.SPLIT_K, *kernels.TENSOR_CORE_SPLIT_K, *kernels.HOPPER_SPLIT_K)
+    timed = usual(kernel, LONG if splits else TIMED)
+    pair = runners(folder, kernel, timed)
+    for one in pair.values():
+        one.matrices.load(timed, timed.operands(1))
+        one.sample()
+    samples: dict[str, list[float]] = {c: [] for c in pair}
+    for _ in range(SAMPLES):
+        for compiler, one in pair.items():
+            samples[compiler].append(one.sample())
+    medians = {c: statistics.median(s) for c, s in samples.items()}
+    first, second = medians.values()
+    return {
+        "rung": kernel.name, "sizes": [timed.m, timed.n, timed.k], "same": results[0] == results[1],
+        "errors": errors, "seconds": medians, "ratio": second / first, "samples": samples,
+    }  # fmt: skip
+
+
+def some(folder: Path, names: list[str]) -> None:
+    """Write a line for each of these rungs."""
+    for name in names:
+        try:
+            line = rung(folder, kernels.get(name))
+        except Exception as error:
+            line = {"rung": name, "failed": one_line(error, 400)}
+        print(json.dumps(line), flush=True)
+
+
+def main(folder: Path, file: Path) -> None:
+    """Run all rungs in processes of their own; the next begins where one hangs."""
+    left = [kernel.name for kernel in kernels.GPU]
+    head = stamp("date", "driver", "numba_cuda") | {"gpu": gpu_status().name}
+    with file.open("w", encoding="utf-8") as lines:
+        print(json.dumps(head), file=lines, flush=True)
+        while left:
+            command = [sys.executable, "-m", __spec__.name, str(folder), *left[:7]]
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=PATIENCE * len(left[:7])
+                )
+                said = done.stdout
+                print(done.stderr[-1500:], file=sys.stderr)
+            except subprocess.TimeoutExpired as error:
+                said = (error.stdout or b"").decode()
+            found = [line for line in said.splitlines() if line.startswith("{")]
+            lines.writelines(f"{line}\n" for line in found)
+            lines.flush()
+            if len(found) < len(left[:7]):  # the one after the last hangs, or kills its process
+                hung = left[len(found)]
+                print(json.dumps({"rung": hung, "failed": "it hangs"}), file=lines, flush=True)
+                found.append(hung)
+            left = left[len(found) :]
+
+
+if __name__ == "__main__":
+    if sys.argv[2] in {kernel.name for kernel in kernels.GPU}:
+        some(Path(sys.argv[1]), sys.argv[2:])
+    else:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))

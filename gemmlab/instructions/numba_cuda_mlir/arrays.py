@@ -1,0 +1,117 @@
+"""Arrays of numba-cuda-mlir, from their addresses and back.
+
+A `memref` is an array: an address, sizes and strides, of which types know those that are constant.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from numba_cuda_mlir._mlir import ir
+from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm, memref
+from numba_cuda_mlir._mlir.extras import types as T  # noqa: N812  # as its own modules call it
+from numba_cuda_mlir.lowering import cuda
+from numba_cuda_mlir.lowering_utilities import memref_data_pointer, memref_descriptor_type
+
+SPACES = {"shared": 3, "global": 1, "any": 0}  # LLVM's numbers of address spaces
+DYNAMIC = -(1 << 31)  # in the list of a GEP's constant indices: one that is a value
+EXTERNAL, INTERNAL = "external", "internal"
+_numbers = itertools.count()
+
+
+class Array:
+    """An array's pointer, sizes and strides; constants where they are known."""
+
+    def __init__(self, value: Any) -> None:
+        kind = ir.MemRefType(value.type)
+        self.pointer = memref_data_pointer(value)
+        if kind.memory_space is not None:
+            plain = ir.MemRefType.get(kind.shape, kind.element_type, kind.layout)
+            value = memref.memory_space_cast(dest=plain, source=value)
+        form = memref_descriptor_type(kind.rank)
+        self._held = builtin.unrealized_conversion_cast([form], [value])
+
+    def size(self, axis: int) -> Any:
+        """Return the elements along an axis, of 64 bits."""
+        return llvm.extractvalue(T.i64(), self._held, [3, axis])
+
+    def step(self, axis: int) -> Any:
+        """Return the elements from one index of an axis to the next, of 64 bits."""
+        return llvm.extractvalue(T.i64(), self._held, [4, axis])
+
+
+def constant(width: int, value: int) -> Any:
+    """Return a constant of so many bits."""
+    return arith.constant(ir.IntegerType.get_signless(width), value)
+
+
+def at(start: Any, offset: Any, element: Any) -> Any:
+    """Return the address of an element, `offset` elements from `start`."""
+    return llvm.getelementptr(start.type, start, [offset], [DYNAMIC], element, None)
+
+
+def strided(array: Any) -> Any:
+    """Return the same array with a type that knows neither its offset nor its strides."""
+    kind = ir.MemRefType(array.type)
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    layout = ir.StridedLayoutAttr.get(unknown, [unknown] * kind.rank)
+    form = ir.MemRefType.get(kind.shape, kind.element_type, layout, kind.memory_space)
+    return memref.cast(form, array)
+
+
+def in_shared(start: Any, shape: Sequence[int], element: Any) -> Any:
+    """Return the row-major array of constant shape at an address of shared memory."""
+    rank = len(shape)
+    many = f"array<{rank} x i64>"
+    held = llvm.mlir_undef(ir.Type.parse(f"!llvm.struct<(ptr<3>, ptr<3>, i64, {many}, {many})>"))
+    steps = [math.prod(shape[i + 1 :]) for i in range(rank)]
+    parts = [([0], start), ([1], start), ([2], constant(64, 0))]
+    parts += [([3, i], constant(64, size)) for i, size in enumerate(shape)]
+    parts += [([4, i], constant(64, step)) for i, step in enumerate(steps)]
+    for place, value in parts:
+        held = llvm.insertvalue(held, value, place)
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    kind = ir.MemRefType.get(shape, element, memory_space=space)
+    return builtin.unrealized_conversion_cast([kind], [held])
+
+
+def shared_memory(lower: Any, name: str, kind: str, linkage: str, alignment: int) -> Any:
+    """Return the address of a variable in shared memory, of which a module says once."""
+    body = lower.mlir_gpu_module.bodyRegion.blocks[0]
+    named = [op.attributes["sym_name"] for op in body if "sym_name" in op.attributes]
+    if name not in [ir.StringAttr(one).value for one in named]:
+        with ir.InsertionPoint.at_block_begin(body):
+            llvm.mlir_global(
+                ir.Type.parse(kind), name, ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
+                addr_space=SPACES["shared"], alignment=alignment,
+            )  # fmt: skip
+    return llvm.mlir_addressof(llvm.PointerType.get(SPACES["shared"]), name)
+
+
+def shared_array(lower: Any, target: Any, shape: Sequence[int], dtype: Any, alignment: int) -> None:
+    """Write `cuda.shared.array` of a constant shape, which a device function may have, too."""
+    element = lower.get_storage_type(cuda._resolve_numba_dtype(lower, dtype))
+    name, kind = f"gemmlab_shared_{next(_numbers)}", f"!llvm.array<{math.prod(shape)} x {element}>"
+    start = shared_memory(lower, name, kind, INTERNAL, alignment)
+    lower.store_var(target, in_shared(start, shape, element))
+
+
+def hoist(module: Any) -> None:
+    """Move local variables of constant size to where their functions begin."""
+
+    def visit(found: Any) -> Any:
+        if found.name == "llvm.func" and found.regions[0].blocks:
+            entry = found.regions[0].blocks[0]
+            inside = [op for block in list(found.regions[0].blocks)[1:] for op in block]
+            for variable in [op for op in inside if op.operation.name == "llvm.alloca"]:
+                count = variable.operands[0].owner
+                if count.name == "llvm.mlir.constant":
+                    first = next(iter(entry.operations))
+                    count.clone(ip=ir.InsertionPoint(first))
+                    own = next(iter(entry.operations))
+                    variable.operation.move_after(own.operation)
+                    variable.operation.operands[0] = own.results[0]
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
