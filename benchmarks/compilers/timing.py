@@ -42,21 +42,23 @@ def carried(folder: Path, compiler: str) -> Callable[..., compiled.Launch]:
     def launch(
         kernel: Kernel, problem: Gemm, tiling: Tiling, device: Device, arguments: Any
     ) -> compiled.Launch:
-        calls = []
+        calls, taken = [], {}
         for one in kernel.launches:
             name = one.function(problem, tiling, device.compute_capability).__name__
             path = folder / f"{kernel.name}.{name}.{compiler}.cubin"
             grid, block = one.launch(problem, tiling, device)
             shared = one.dynamic_shared_bytes(problem, tiling)
-            call = partial(_launched, _function(path.read_bytes(), shared), grid, block, shared)
-            calls.append(call)
+            function = _function(path.read_bytes(), shared)
+            calls.append(partial(_launched, function, grid, block, shared))
+            if one is kernel:
+                taken = _taken(function)
 
         def in_turn(*arguments: Any) -> None:
             values = [v for a in arguments for v in PASSED[compiler](a, _address(a))]
             for call in calls:
                 call(values)
 
-        return compiled.Launch(in_turn, {})
+        return compiled.Launch(in_turn, taken)
 
     return launch
 
@@ -75,6 +77,20 @@ def _function(cubin: bytes, shared: int) -> Any:
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     _done(driver.cuFuncSetAttribute(function, attribute, shared))
     return function
+
+
+def _taken(function: Any) -> dict[str, int]:
+    """Tell what a thread takes."""
+    from cuda.bindings import driver
+
+    names = {"registers": "NUM_REGS", "local_bytes": "LOCAL_SIZE_BYTES"}
+    kinds = driver.CUfunction_attribute
+    return {
+        name: _done(
+            driver.cuFuncGetAttribute(getattr(kinds, f"CU_FUNC_ATTRIBUTE_{code}"), function)
+        )
+        for name, code in names.items()
+    }
 
 
 def _launched(function: Any, grid: Any, block: Any, shared: int, values: list[Any]) -> None:
@@ -132,7 +148,8 @@ def rung(folder: Path, kernel: Kernel) -> dict[str, Any]:
     first, second = medians.values()
     return {
         "rung": kernel.name, "sizes": [timed.m, timed.n, timed.k], "same": results[0] == results[1],
-        "errors": errors, "seconds": medians, "ratio": second / first, "samples": samples,
+        "errors": errors, "resources": {c: one.resources for c, one in pair.items()},
+        "seconds": medians, "ratio": second / first, "samples": samples,
     }  # fmt: skip
 
 

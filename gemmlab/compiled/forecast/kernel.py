@@ -157,7 +157,8 @@ def predict_time(
     effects : what may keep a warp from issuing; without one of them one sees what that costs
     max_registers : of a thread, where Numba compiles; None for as many as the compiler likes
     kernel : its name, where a module has several
-    options : of `numba.cuda.jit`, such as fastmath
+    options : of `numba.cuda.jit`, such as fastmath; and `compiler`, "numba-cuda",
+        "numba-cuda-mlir", or "auto" for what is installed
 
     >>> from gemmlab import cuda, predict_time
     >>> def doubled(x, y):

@@ -1,0 +1,206 @@
+"""Kernels compile with numba-cuda-mlir as with Numba-CUDA: the same results, and what it takes."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks.samples.realistic import CASES, is_right
+from gemmlab import Gemm, cuda, kernels, predict_time
+from gemmlab import device as load_device
+from gemmlab.compiled.forecast.rung_listings import usual
+from gemmlab.compiled.sass.compiling import listing
+from gemmlab.compiled.sass.execution.machine import launch
+from gemmlab.device import RECORDED
+from gemmlab.here import mlir, numbas
+from gemmlab.instructions import load_v4, shared_view
+from tests.support.rungs import arguments
+
+MLIR = "numba-cuda-mlir"
+needs_it = pytest.mark.skipif(not mlir.installed(), reason="numba-cuda-mlir is not installed")
+SMALL = Gemm(128, 128, 64, beta=0.5)
+
+
+def executed(function, grid, block, *arguments, shared_bytes=0, **options):
+    code = listing(function, arguments, compiler=MLIR, **options)
+    launch(code, grid, block, *arguments, shared_bytes=shared_bytes).run(10_000_000)
+    return code
+
+
+@needs_it
+@pytest.mark.parametrize("name", ["naive", "tiled", "vectorised", "pipelined", "mma_shared",
+                                  "mma_tuned"])  # fmt: skip
+def test_a_rung_is_exact_on_integers(name):
+    kernel = kernels.get(name)
+    problem, tiling = usual(kernel, SMALL), kernel.choose(None)
+    operands = problem.operands(kind="integers")
+    given = arguments(problem, operands)
+    options = {**kernel.compile(tiling)}
+    options.pop("max_registers", None)
+    executed(
+        kernel.function(problem, tiling, (9, 0)),
+        *kernel.launch(problem, tiling, load_device(RECORDED)),
+        *given, shared_bytes=kernel.dynamic_shared_bytes(problem, tiling), **options,
+    )  # fmt: skip
+    assert np.array_equal(given[-1], problem.reference(operands))
+
+
+OTHERS = (
+    "reductions.max_by_shuffles_in_two_levels", "scans.scan_of_blelloch",
+    "simulation.wavelets_of_haar",
+)  # fmt: skip
+
+
+@needs_it
+@pytest.mark.parametrize("name", OTHERS)
+def test_kernels_of_others_compute_the_same(name):
+    assert is_right(CASES[name](executed))
+
+
+@needs_it
+def test_a_shared_view_and_a_wide_load_have_their_meaning():
+    def turned(x, y):
+        here = shared_view((4, 32), np.float32, 256)
+        lane = cuda.threadIdx.x
+        four = load_v4(x, lane, 0)
+        for i in range(4):
+            here[i, lane] = four[i]
+        cuda.syncthreads()
+        for i in range(4):
+            y[i, 31 - lane] = here[i, lane]
+
+    x, y = np.arange(128, dtype=np.float32).reshape(32, 4), np.zeros((4, 32), np.float32)
+    code = executed(turned, 1, 32, x, y, shared_bytes=768)
+    assert np.array_equal(y, x.T[:, ::-1])
+    assert any(i.opcode.startswith("LDG.E.128") for i in code.instructions)
+
+
+@needs_it
+def test_its_code_predicts_times():
+    def doubled(x, y):
+        i = cuda.grid(1)
+        if i < x.size:
+            y[i] = 2 * x[i]
+
+    x, y = np.zeros((2, 1 << 20), np.float32)
+    seconds = predict_time(doubled, x.size // 256, 256, x, y, compiler=MLIR).seconds
+    least = 2 * x.nbytes / load_device("h200").dram_bandwidth
+    assert 0.5 * least < seconds < 20 * least
+
+
+@needs_it
+def test_a_kernel_of_its_own_jit_is_its_to_compile():
+    from numba_cuda_mlir import cuda as its
+
+    @its.jit
+    def filled(x):
+        x[its.grid(1)] = 3
+
+    x = np.zeros(64, np.float32)
+    code = listing(filled, (x,))
+    assert code.memrefs
+    launch(code, 2, 32, x).run()
+    assert (x == 3).all()
+
+
+@needs_it
+def test_what_is_wrong_is_told_as_numba_cuda_tells_it():
+    def wrong(x):
+        load_v4(x, 0.5)
+
+    with pytest.raises(Exception, match="load_v4: an index of array is .*, not an integer"):
+        listing(wrong, (np.zeros(4, np.float32),), compiler=MLIR)
+
+
+def rows():
+    """A row of a local array of known strides."""
+
+    def kernel(x):
+        held = cuda.local.array((2, 4, 4), np.float32)
+        for i in range(32):
+            held[i // 16, i // 4 % 4, i % 4] = x[i]
+        row = held[0]
+        x[0] = row[1, 2]
+
+    return kernel
+
+
+def shared():
+    """A shared array of a device function."""
+
+    @cuda.jit(device=True)
+    def turned_around(x):
+        held = cuda.shared.array(32, np.float32)
+        held[cuda.threadIdx.x] = x[cuda.threadIdx.x]
+        cuda.syncthreads()
+        return held[31 - cuda.threadIdx.x]
+
+    def kernel(x):
+        turned = turned_around(x)
+        x[cuda.threadIdx.x] = turned
+
+    return kernel
+
+
+def repeated():
+    """Variables of a device function that is called in a branch."""
+
+    @cuda.jit(device=True)
+    def summed(x, first):
+        total = np.float32(0)
+        for i in range(first, x.size):
+            total += x[i]
+        return total
+
+    def kernel(x):
+        if cuda.blockIdx.x == 0:
+            x[cuda.threadIdx.x] = summed(x, cuda.threadIdx.x)
+        else:
+            x[0] = summed(x, 1)
+
+    return kernel
+
+
+@needs_it
+@pytest.mark.parametrize("made", [rows, shared, repeated])
+def test_each_fault_that_is_mended_is_still_there(made, monkeypatch):
+    """A release that needs a mend no more fails here: then take it away."""
+    from gemmlab.instructions.numba_cuda_mlir import mends
+
+    x = np.zeros(32, np.float32)
+    assert listing(made(), (x,), compiler=MLIR).local_bytes <= 128
+    monkeypatch.setattr(mends, "mends", tuple)
+    try:
+        left = listing(made(), (x,), compiler=MLIR).local_bytes
+    except Exception:
+        return
+    assert made is repeated
+    assert left > 0
+
+
+def test_a_compiler_has_one_of_three_names():
+    with pytest.raises(
+        ValueError, match="compiler='nvcc'; use one of auto, numba-cuda, numba-cuda"
+    ):
+        listing(rows(), (np.zeros(8, np.float32),), compiler="nvcc")
+
+
+def test_who_asks_for_a_type_is_found_among_the_callers():
+    assert numbas.asking() == numbas.CUDA
+    asked = SimpleNamespace()
+    exec("def ask(f): return f()", {"__name__": "numba_cuda_mlir.typing"}, vars(asked))
+    assert asked.ask(numbas.asking) == numbas.MLIR
+
+
+@needs_it
+def test_the_page_says_what_it_lacks():
+    from numba_cuda_mlir import cuda as its
+
+    def counted(x):
+        for i, value in enumerate((x[0], x[1])):
+            x[i] = value
+
+    with pytest.raises(Exception, match="compiler bug|enumerate"):
+        listing(counted, (np.zeros(4, np.float32),), compiler=MLIR)
+    with pytest.raises(NotImplementedError, match="vectorize"):
+        its.vectorize()
