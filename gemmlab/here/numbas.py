@@ -33,6 +33,14 @@ def has_numba() -> bool:
         return False
 
 
+def has_mlir() -> bool:
+    """Say whether numba-cuda-mlir is installed."""
+    try:
+        return find_spec(MLIR) is not None
+    except ValueError:  # of a stand-in that has its name
+        return False
+
+
 def belongs(name: str) -> bool:
     """Say whether a module is `numba.cuda` or a part of it."""
     return name == CUDA or name.startswith(f"{CUDA}.")
@@ -131,20 +139,6 @@ class Later(ModuleType):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
         return getattr(part(self._of), name)
-
-
-def asking() -> str:
-    """Name the package of the compiler that asks: the first one among the callers.
-
-    A value tells its type to whoever asks for `_numba_type_`; types of two compilers differ.
-    """
-    frame = sys._getframe(1)
-    while frame is not None:
-        package = frame.f_globals.get("__name__", "").partition(".")[0]
-        if package in ("numba", "numba_cuda", MLIR):
-            return MLIR if package == MLIR else CUDA
-        frame = frame.f_back
-    return CUDA
 
 
 def typing(compiler: str) -> tuple[ModuleType, Any]:

@@ -79,7 +79,6 @@ bits, for arrays of fewer than 2³¹ elements.
 from functools import cache
 from typing import Any
 
-from gemmlab.here import numbas
 from gemmlab.instructions import (
     clusters,
     convert,
@@ -87,6 +86,7 @@ from gemmlab.instructions import (
     matrix,
     memory,
     tensor_copies,
+    typed,
     warpgroup,
 )
 from gemmlab.instructions.clusters import *
@@ -106,7 +106,7 @@ __all__ += [name for module in MODULES for name in module.__all__]
 
 @cache  # a compiler has one type of a function
 def _typed(function: KernelFunction, compiler: str) -> Any:
-    if compiler == numbas.MLIR:
+    if compiler == typed.MLIR:
         from gemmlab.instructions.numba_cuda_mlir import numba_type
     else:
         from gemmlab.instructions.numba_cuda import numba_type
@@ -115,7 +115,7 @@ def _typed(function: KernelFunction, compiler: str) -> Any:
 
 def _numba_type(function: KernelFunction) -> Any:
     """The type by which a compiler knows a function, when it first meets its name in a kernel."""
-    return _typed(function, numbas.asking())
+    return _typed(function, typed.asking())
 
 
 KernelFunction._numba_type_ = property(_numba_type)

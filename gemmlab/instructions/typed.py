@@ -4,6 +4,7 @@ numba-cuda-mlir has the types of Numba-CUDA under other names: whatever is said 
 How a call compiles stands in the folder of each compiler.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -25,6 +26,7 @@ from gemmlab.instructions.instruction import (
 )
 
 Bound = list[tuple[Operand, list[int]]]  # each operand, and the positions of its arguments
+NUMBA, MLIR = "numba.cuda", "numba_cuda_mlir"  # compilers, by their packages
 IN_ARRAYS = Memory, Tile, Matrix, Accumulator, Box
 
 
@@ -227,3 +229,17 @@ def _indices(operand: Operand, array: Any) -> int:
     if isinstance(operand, Box):
         return 2 if operand.placed else 0
     return 0 if isinstance(operand, Accumulator) else array.ndim
+
+
+def asking() -> str:
+    """Name the package of the compiler that asks: the first one among the callers.
+
+    A value tells its type to whoever asks for `_numba_type_`; types of two compilers differ.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package in ("numba", "numba_cuda", MLIR):
+            return MLIR if package == MLIR else NUMBA
+        frame = frame.f_back
+    return NUMBA

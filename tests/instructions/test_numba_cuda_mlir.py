@@ -13,12 +13,12 @@ from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.sass.compiling import cubin, listing
 from gemmlab.compiled.sass.execution.machine import launch
 from gemmlab.device import RECORDED
-from gemmlab.here import mlir, numbas
-from gemmlab.instructions import load_v4, shared_view
+from gemmlab.here import numbas
+from gemmlab.instructions import load_v4, shared_view, typed
 from tests.support.rungs import arguments
 
 MLIR = "numba-cuda-mlir"
-needs_it = pytest.mark.skipif(not mlir.installed(), reason="numba-cuda-mlir is not installed")
+needs_it = pytest.mark.skipif(not numbas.has_mlir(), reason="numba-cuda-mlir is not installed")
 SMALL = Gemm(128, 128, 64, beta=0.5)
 
 
@@ -147,11 +147,11 @@ def shared():
 @pytest.mark.parametrize("made", [rows, shared])
 def test_each_fault_that_is_mended_is_still_there(made, monkeypatch):
     """A release that needs a mend no more fails here: then take it away."""
-    from gemmlab.instructions.numba_cuda_mlir import mends
+    from gemmlab.instructions.numba_cuda_mlir import arrays
 
     x = np.zeros(32, np.float32)
     listing(made(), (x,), compiler=MLIR)
-    monkeypatch.setattr(mends, "mends", tuple)
+    monkeypatch.setattr(arrays, "mends", tuple)
     with pytest.raises(Exception, match=r"compiler bug|Invalid MLIR"):
         listing(made(), (x,), compiler=MLIR)
 
@@ -159,14 +159,14 @@ def test_each_fault_that_is_mended_is_still_there(made, monkeypatch):
 @needs_it
 def test_variables_in_local_memory_are_mended_and_need_it(monkeypatch):
     """The launch that splits operands has a loop in a device function, in a branch."""
-    from gemmlab.instructions.numba_cuda_mlir import mends
+    from gemmlab.instructions.numba_cuda_mlir import arrays
 
     kernel = kernels.get("tcec_split")
     problem, tiling = usual(kernel, Gemm(256, 256, 256)), kernel.choose(None)
     function = kernel.before[0].function(problem, tiling, (9, 0))
     given = rung_listings.arguments(kernel, problem, tiling)
     assert cubin(function, given, compiler=MLIR)[1].local_bytes == 0
-    monkeypatch.setattr(mends, "mends", tuple)
+    monkeypatch.setattr(arrays, "mends", tuple)
     assert cubin(function, given, compiler=MLIR)[1].local_bytes > 0
 
 
@@ -178,10 +178,10 @@ def test_a_compiler_has_one_of_three_names():
 
 
 def test_who_asks_for_a_type_is_found_among_the_callers():
-    assert numbas.asking() == numbas.CUDA
+    assert typed.asking() == typed.NUMBA
     asked = SimpleNamespace()
     exec("def ask(f): return f()", {"__name__": "numba_cuda_mlir.typing"}, vars(asked))
-    assert asked.ask(numbas.asking) == numbas.MLIR
+    assert asked.ask(typed.asking) == typed.MLIR
 
 
 @needs_it

@@ -12,16 +12,17 @@ import linecache
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab.compiled.sass.listing import BYTES, Control, Instruction, Line, Listing
 from gemmlab.device import architecture
-from gemmlab.here import compilers, mlir, numbas
+from gemmlab.here import compilers, numbas
 from gemmlab.here.compilers import Usage, assemble, disassembled
 from gemmlab.here.driver import WHEELS, tool
+from gemmlab.instructions import typed
 
 
 def machine_code(cubin: bytes) -> bytes:
@@ -169,7 +170,7 @@ def data_of(elf: Any) -> dict[str, Any]:
 
 AUTO = "auto"
 NUMBA, MLIR = "numba-cuda", "numba-cuda-mlir"
-COMPILERS = {NUMBA: numbas.installed, MLIR: mlir.installed}
+COMPILERS = {NUMBA: numbas.installed, MLIR: numbas.has_mlir}
 
 
 def chosen(compiler: str = AUTO) -> str:
@@ -285,7 +286,7 @@ def _asked(
     function: Callable, arguments: Sequence[Any], target: str, registers: int | None,
     compiler: str, options: Mapping[str, Any],
 ) -> Asked:  # fmt: skip
-    if compiler == AUTO and type(function).__module__.startswith(mlir.PACKAGE):
+    if compiler == AUTO and type(function).__module__.startswith(typed.MLIR):
         compiler = MLIR  # whose `cuda.jit` it has
     compiler = chosen(compiler)
     check_tools(compiler)
@@ -331,9 +332,9 @@ def _ptx(compiler: str) -> Callable[..., str]:
     """Return the function by which a compiler makes PTX."""
     if compiler == NUMBA:
         return compilers.ptx
-    from gemmlab.instructions.numba_cuda_mlir.mends import mends
+    from gemmlab.instructions import numba_cuda_mlir
 
-    return partial(mlir.ptx, mends=mends())
+    return numba_cuda_mlir.ptx
 
 
 def _line(function: Callable, place: tuple[str, int] | None) -> Line | None:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -322,3 +322,63 @@ def _beside(code: Listing, named: Listing, places: Mapping[int, Sequence[Frame]]
     for i in range(1, len(found)):
         found[i] = found[i] or found[i - 1]
     return found
+
+
+def in_a_row(
+    arguments: Sequence[Any], of: Callable[[Any, int | None], list[Any]],
+    add: Callable[[np.ndarray], int],
+) -> bytes:  # fmt: skip
+    """Return the parameters of a kernel of Python, each at a multiple of its size.
+
+    of : `of_numba` or `of_mlir`; add : puts an array into memory and gives its address
+    """
+    out = bytearray()
+    for one in _parts(arguments):
+        for value in of(one, add(one) if isinstance(one, np.ndarray) else None):
+            out += bytes(-len(out) % value.dtype.itemsize) + value.tobytes()
+    return bytes(out)
+
+
+def _parts(arguments: Iterable[Any]) -> Iterator[Any]:
+    """Return arguments, and those inside of tuples in their places."""
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from _parts(argument)
+        else:
+            yield argument
+
+
+def of_numba(argument: Any, address: int | None) -> list[Any]:
+    """Return the parameters that Numba makes of an argument: nine of an array of two dimensions.
+
+    address : of an array, or of a record; None for a number
+    """
+    if address is None:
+        return _number(argument)
+    if argument.ndim == 0 and argument.dtype.names:  # a record
+        return [np.uint64(address)]
+    itemsize = argument.dtype.itemsize
+    sizes = (argument.size, itemsize, address, *argument.shape, *argument.strides)
+    return [np.uint64(0), np.uint64(0), *(np.int64(size) for size in sizes)]
+
+
+def of_mlir(argument: Any, address: int | None) -> list[Any]:
+    """Return the parameters of numba-cuda-mlir: seven of an array, with strides in elements."""
+    if address is None:
+        return _number(argument)
+    steps = (stride // argument.dtype.itemsize for stride in argument.strides)
+    return [*[np.uint64(address)] * 2, *map(np.int64, (0, *argument.shape, *steps))]
+
+
+def _number(argument: Any) -> list[Any]:
+    """Return the parameters that both make of a number."""
+    if isinstance(argument, (bool, np.bool_)):
+        return [np.uint8(argument)]
+    if isinstance(argument, int):
+        return [np.int64(argument)]
+    if isinstance(argument, float):
+        return [np.float64(argument)]
+    if isinstance(argument, (complex, np.complexfloating)):
+        part = np.float32 if isinstance(argument, np.complex64) else np.float64
+        return [part(argument.real), part(argument.imag)]
+    return [argument]

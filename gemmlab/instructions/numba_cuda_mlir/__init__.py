@@ -4,16 +4,23 @@ Each is one of that compiler's intrinsics: a function that says which types a ca
 its operations. All that needs numba-cuda-mlir is in this folder.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from numba_cuda_mlir.numba_cuda import types
+from numba_cuda_mlir import cuda, linker, tools
+from numba_cuda_mlir.numba_cuda import cuda_paths, types
+from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 from numba_cuda_mlir.numba_cuda.extending import _Intrinsic
 from numba_cuda_mlir.numba_cuda.typing.templates import make_intrinsic_template
 
 from gemmlab.instructions.fragments import LayoutFunction
 from gemmlab.instructions.instruction import KernelFunction
 from gemmlab.instructions.memory import SharedView
-from gemmlab.instructions.numba_cuda_mlir import calls, views
+from gemmlab.instructions.numba_cuda_mlir import arrays, calls
+
+TOOLKIT = 13, 0  # for whose ptxas PTX is made, as requirements pin it
 
 
 def numba_type(function: KernelFunction) -> Any:
@@ -26,7 +33,42 @@ def numba_type(function: KernelFunction) -> Any:
 
 def _definition(function: KernelFunction) -> Any:
     if isinstance(function, SharedView):
-        return views.shared_view
+        return calls.shared_view
     if isinstance(function, LayoutFunction):
-        return views.layout(function)
+        return calls.layout(function)
     return calls.definition(function)
+
+
+def ptx(function: Callable, signature: tuple, capability: tuple[int, int], **options: Any) -> str:
+    """Compile a kernel to PTX for a compute capability; neither such a GPU nor CUDA need be here.
+
+    signature : numba-cuda-mlir's types; options : those of its `cuda.compile_ptx`
+    """
+    with standing_in(capability) as cuda:
+        return cuda.compile_ptx(function, signature, **options)[0]
+
+
+@contextmanager
+def standing_in(capability: tuple[int, int]) -> Iterator[ModuleType]:
+    """Give the compiler's `cuda` in the body, where it finds a GPU of a compute capability.
+
+    Release 0.6.0 asks the GPU of this machine even where it is told for which one to compile, and
+    is answered here. It needs neither NVRTC, which would say no more than a version, nor nvJitLink,
+    because ptxas assembles what it makes.
+    """
+    replaced = (
+        (tools, "_cached_cc", tuple(capability)),
+        (tools, "get_cuda_runtime_version", lambda: TOOLKIT),
+        (cuda_paths, "_get_nvrtc_path", lambda: SimpleNamespace(by="not looked for", info=None)),
+        (linker.Linker, "complete", lambda self: SimpleNamespace(code=b"")),
+        *arrays.mends(),
+    )
+    with global_compiler_lock:
+        before = [getattr(owner, name) for owner, name, _ in replaced]
+        try:
+            for owner, name, value in replaced:
+                setattr(owner, name, value)
+            yield cuda
+        finally:
+            for (owner, name, _), value in zip(replaced, before, strict=True):
+                setattr(owner, name, value)

@@ -5,13 +5,15 @@ A `memref` is an array: an address, sizes and strides, of which types know those
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
+from numba_cuda_mlir import mlir_optimization
 from numba_cuda_mlir._mlir import ir
 from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm, memref
 from numba_cuda_mlir._mlir.extras import types as T  # noqa: N812  # as its own modules call it
-from numba_cuda_mlir.lowering import cuda
+from numba_cuda_mlir.lowering import cuda, numpy
 from numba_cuda_mlir.lowering_utilities import memref_data_pointer, memref_descriptor_type
 
 SPACES = {"shared": 3, "global": 1, "any": 0}  # LLVM's numbers of address spaces
@@ -115,3 +117,25 @@ def hoist(module: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
+
+
+def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
+    """Return what to put in the place of functions that release 0.6.0 gets wrong: module, name, it.
+
+    A row of an array of known strides, `a[0]` of `cuda.local.array((2, 4), …)`, gets a type that
+    MLIR refuses: here the array forgets its strides first. A shared array of a device function is
+    left behind when that is copied into the kernel: here it is a global of the kind that is copied.
+    Variables of a device function that is called in a loop stay in local memory, because they are
+    made where it is inlined: here all are made where the kernel begins, so that LLVM finds them.
+    """
+    own, patterns = numpy._rank_reducing_subview, mlir_optimization.run_pre_codegen_patterns
+
+    def at_the_beginning(module: Any) -> None:
+        hoist(module)
+        patterns(module)
+
+    return (
+        (mlir_optimization, "run_pre_codegen_patterns", at_the_beginning),
+        (numpy, "_rank_reducing_subview", lambda array, *rest: own(strided(array), *rest)),
+        (cuda, "cuda_static_shared_memory", shared_array),
+    )

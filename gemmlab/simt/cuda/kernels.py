@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.here import numbas
+from gemmlab.instructions import typed
 from gemmlab.simt.cuda import arrays, devices
 from gemmlab.simt.cuda.overloads import Compilable, Compiled, Overloads
 from gemmlab.simt.cuda.signatures import Argument, converted, declared, evaluated, type_of
@@ -155,7 +156,7 @@ class DeviceFunction(Compilable):
     @property
     def _numba_type_(self) -> Any:
         """The type by which a compiler knows it, when a kernel that it compiles calls it."""
-        if numbas.asking() == numbas.MLIR:
+        if typed.asking() == typed.MLIR:
             return self._numba_cuda_mlir_device_dispatcher._numba_type_
         return self.compiled._numba_type_
 

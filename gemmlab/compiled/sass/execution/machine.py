@@ -5,12 +5,12 @@ each warp executed and what its accesses cost, and `counters` counts these costs
 """
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.compiled.sass.cubins import as_c
+from gemmlab.compiled.sass.cubins import as_c, in_a_row, of_mlir, of_numba
 from gemmlab.compiled.sass.execution import (
     accounts,
     asynchronous,
@@ -419,11 +419,7 @@ def launch(
     data = memory.add(np.frombuffer(bytearray(listing.data or bytes(16)), np.uint8))
     head = _head(listing, block, grid, local, shared_bytes)
     if listing.parameters is None:
-        flat = of_mlir if listing.memrefs else of_numba
-        added = (
-            (a, memory.add(a) if isinstance(a, np.ndarray) else None) for a in _parts(arguments)
-        )
-        passed = _packed([value for one, address in added for value in flat(one, address)])
+        passed = in_a_row(arguments, of_mlir if listing.memrefs else of_numba, memory.add)
     else:
         passed = as_c(arguments, listing.parameters, memory.add)
     banks = {bank: bytearray(text) for bank, text in listing.constants.items()}
@@ -454,56 +450,3 @@ def _head(listing: Listing, block: Dim, grid: Dim, local: int, shared_bytes: int
 
 def _all(grid: Dim) -> list[Dim]:
     return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
-
-
-def _parts(arguments: Iterable[Any]) -> Iterator[Any]:
-    """Return arguments, and those inside of tuples in their places."""
-    for argument in arguments:
-        if isinstance(argument, tuple):
-            yield from _parts(argument)
-        else:
-            yield argument
-
-
-def of_numba(argument: Any, address: int | None) -> list[Any]:
-    """Return the parameters that Numba makes of an argument: nine of an array of two dimensions.
-
-    address : of an array, or of a record; None for a number
-    """
-    if address is None:
-        return _number(argument)
-    if argument.ndim == 0 and argument.dtype.names:  # a record
-        return [np.uint64(address)]
-    itemsize = argument.dtype.itemsize
-    sizes = (argument.size, itemsize, address, *argument.shape, *argument.strides)
-    return [np.uint64(0), np.uint64(0), *(np.int64(size) for size in sizes)]
-
-
-def of_mlir(argument: Any, address: int | None) -> list[Any]:
-    """Return the parameters of numba-cuda-mlir: seven of an array, with strides in elements."""
-    if address is None:
-        return _number(argument)
-    steps = (stride // argument.dtype.itemsize for stride in argument.strides)
-    return [*[np.uint64(address)] * 2, *map(np.int64, (0, *argument.shape, *steps))]
-
-
-def _number(argument: Any) -> list[Any]:
-    """Return the parameters that both make of a number."""
-    if isinstance(argument, (bool, np.bool_)):
-        return [np.uint8(argument)]
-    if isinstance(argument, int):
-        return [np.int64(argument)]
-    if isinstance(argument, float):
-        return [np.float64(argument)]
-    if isinstance(argument, (complex, np.complexfloating)):
-        part = np.float32 if isinstance(argument, np.complex64) else np.float64
-        return [part(argument.real), part(argument.imag)]
-    return [argument]
-
-
-def _packed(values: list[Any]) -> bytes:
-    """Write parameters one after the other, each at a multiple of its size."""
-    out = bytearray()
-    for value in values:
-        out += bytes(-len(out) % value.dtype.itemsize) + value.tobytes()
-    return bytes(out)
