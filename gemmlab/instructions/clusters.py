@@ -8,7 +8,7 @@ from gemmlab.instructions.instruction import Instruction, named_in
 
 cluster_sync = Instruction(
     "cluster_sync",
-    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned",
+    "barrier.cluster.arrive; barrier.cluster.wait",
     (), None, "sm_90", "barrier",
 )  # fmt: skip
 

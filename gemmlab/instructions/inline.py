@@ -23,6 +23,7 @@ ADDRESSES = {"shared": (32, "r"), "global": (64, "l"), "any": (64, "l")}
 # rows to the next eight; then the distance of blocks of 64 rows of the matrix, where they are
 # blocks, and the address. PTX ISA 9.0, "Matrix Descriptor Format"; all in units of 16 bytes.
 SWIZZLED, BLOCKS = 1 << 62 | (1024 >> 4) << 32, 1 << 16
+WITHIN = (1 << 14) - 1  # of an address, in these units: above is the block's rank in its cluster
 MEMORY = "~{memory}"
 
 

@@ -30,6 +30,7 @@ from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
 from gemmlab.kernels.tensor_core.mma_tma import mma_tma
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
+from gemmlab.kernels.tensor_core.tma_multicast import tma_multicast
 from gemmlab.kernels.tensor_core.tma_stored import tma_stored
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
 from gemmlab.kernels.tensor_core.wgmma_pipelined import wgmma_pipelined
@@ -46,18 +47,19 @@ TENSOR_CORE_SPLIT_K = (mma_split_k, mma_split_k_atomics, mma_stream_k)
 # By wgmma and the TMA, for compute capability 9.0.
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
+HOPPER_CLUSTERS = (tma_multicast,)  # blocks that share what they copy
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
 TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split, tcec_fused)
 GPU = (
     *LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER,
-    *HOPPER_SPLIT_K, *TCEC,
+    *HOPPER_SPLIT_K, *HOPPER_CLUSTERS, *TCEC,
 )  # fmt: skip
 POLICIES = tuple(BY_POLICY.values())  # the loop of tcec_registers for other policies than its own
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
 __all__ = ["CPU", "GPU", "POLICIES", "REFERENCE", "Kernel", "get", "own"]
-__all__ += ["HOPPER", "HOPPER_SPLIT_K", "LADDER", "SPLIT_K", "TCEC"]
+__all__ += ["HOPPER", "HOPPER_CLUSTERS", "HOPPER_SPLIT_K", "LADDER", "SPLIT_K", "TCEC"]
 __all__ += ["TENSOR_CORE", "TENSOR_CORE_SPLIT_K", "TENSOR_CORE_TMA"]
 __all__ += [kernel.name for kernel in (*GPU, REFERENCE, *CPU)]
 

@@ -100,12 +100,12 @@ def threads_in_a_row(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     return tiling.grid(problem), (tiling.threads, 1)
 
 
-def resident(grid: Dim, device: Device) -> Dim:
+def resident(grid: Dim, device: Device, cluster: int = 1) -> Dim:
     """Return the grid of persistent blocks that take what `grid` has a block for: one for each SM.
 
-    It is `grid` itself where that has fewer blocks.
+    It is `grid` itself where that has fewer blocks. SMs that are too few for a cluster have none.
     """
-    return min(grid[0], device.sms), *grid[1:]
+    return min(grid[0], device.sms // cluster * cluster), *grid[1:]
 
 
 class Launched:
@@ -114,7 +114,7 @@ class Launched:
     def launch(self, problem: Gemm, tiling: Tiling, device: Device) -> tuple[Dim, Dim]:
         """Give (grid, block) on `device`: of a persistent launch no more blocks than it has SMs."""
         grid, block = self.configure(problem, tiling)
-        return resident(grid, device) if self.persistent else grid, block
+        return resident(grid, device, self.cluster) if self.persistent else grid, block
 
     def function(
         self, problem: Gemm, tiling: Tiling | None, capability: tuple[int, int] | None = None
@@ -138,6 +138,7 @@ class Launch(Launched):
     variant: Callable[[Gemm, tuple[int, int] | None], Mapping[str, Any]] = no_options
     compile: Callable[[Tiling], Mapping[str, Any]] = no_options
     persistent: bool = False
+    cluster: int = 1
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,8 @@ class Kernel(Launched):
         each part of one; what is launched on a device is what `launch` says
     persistent : True where blocks stay and take one tile, or part of one, after the other: then
         there is at most one for each SM
+    cluster : blocks, neighbours in x, that begin together and reach each other's shared memory;
+        the grid has whole clusters
     work : (problem, tiling) -> what all launches together ask of the machine
     check : raises ValueError for a tiling that the kernel cannot use
     before, after : further launches, one after the other around this one, where it needs them
@@ -208,6 +211,7 @@ class Kernel(Launched):
     period: Callable[[Tiling], int] = one_round
     suggest: Callable[[Gemm, Device], Tiling] | None = None
     persistent: bool = False
+    cluster: int = 1
     product_error: float = 0.0
 
     @property

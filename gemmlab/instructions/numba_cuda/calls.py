@@ -155,8 +155,10 @@ def _operand(
         return []
     if isinstance(operand, Matrix):
         address, _ = _address(builder, "shared", _pointer(call, places))
-        units = builder.zext(builder.lshr(address, ir.Constant(I32, 4)), I64)
-        return [(builder.or_(units, _descriptor(call, operand, places)), "l")]
+        units = builder.lshr(address, ir.Constant(I32, 4))
+        if operand.major != "k":  # the distance of blocks is read, which a rank would change
+            units = builder.and_(units, ir.Constant(I32, inline.WITHIN))
+        return [(builder.or_(builder.zext(units, I64), _descriptor(call, operand, places)), "l")]
     if isinstance(operand, Box):
         _, view, place = call.array(places)
         return [(builder.ptrtoint(view.data, I64), "l"), *((index, "r") for index in place)]

@@ -187,8 +187,11 @@ def _operand(
         return []
     if isinstance(operand, Matrix):
         address, _ = _address("shared", pointer(call, places))
-        units = arith.extui(T.i64(), arith.shrui(address, constant(32, 4)))
-        return [(arith.ori(units, _descriptor(call, operand, places)), "l")]
+        units = arith.shrui(address, constant(32, 4))
+        if operand.major != "k":  # the distance of blocks is read, which a rank would change
+            units = arith.andi(units, constant(32, inline.WITHIN))
+        descriptor = _descriptor(call, operand, places)
+        return [(arith.ori(arith.extui(T.i64(), units), descriptor), "l")]
     if isinstance(operand, Box):
         _, view, place = call.array(places)
         start = llvm.ptrtoint(T.i64(), view.pointer)

@@ -18,6 +18,7 @@ from typing import Any
 from numpy import float16, float32, uint16, uint32, uint64
 
 from gemmlab import device
+from gemmlab.formats import number_format
 from gemmlab.instructions import (
     WGMMA,
     WGMMA_BF16,
@@ -163,17 +164,25 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     found = work_by_threads(problem, tiling)
     if not variant(problem, None)["boxed"]:
         return found
-    stores = accumulators.update_c(replace(problem, beta=0), tiling)
-    direct = stores.pop("l1_cycles")
+    return through_slabs(found, problem, tiling, accumulators.slab_stores())
+
+
+def through_slabs(
+    found: traffic.Work, problem: Gemm, tiling: Tiling, stores: Counter[str]
+) -> traffic.Work:
+    """Return work whose C takes its way through slabs of shared memory and the TMA.
+
+    found : the same work, in which threads store C; stores : those of a warp to a slab
+    """
+    by_threads = accumulators.update_c(replace(problem, beta=0), tiling)
+    direct = by_threads.pop("l1_cycles")
     (bm, bn, _), (across, down) = tiling.block, tiling.grid(problem)
-    elements = across * down * bm * bn
-    times = elements // (WARP_ROWS * accumulators.SLAB)
-    put = Counter({name: n * times for name, n in accumulators.slab_stores().items()})
-    read = elements * FLOAT // ROW
+    size = across * down * bm * bn * number_format(problem.out_dtype).bytes
+    put = Counter({name: n * (size // (WARP_ROWS * ROW)) for name, n in stores.items()})
     return replace(
         found,
-        counters=found.counters - stores + put + Counter(tensor_store_bytes=elements * FLOAT),
-        l1_wavefronts=found.l1_wavefronts - direct + put["shared_store_wavefronts"] + read,
+        counters=found.counters - by_threads + put + Counter(tensor_store_bytes=size),
+        l1_wavefronts=found.l1_wavefronts - direct + put["shared_store_wavefronts"] + size // ROW,
     )
 
 

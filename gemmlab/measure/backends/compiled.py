@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gemmlab import Device, Gemm, Tiling
 from gemmlab.here.driver import numba_cuda
-from gemmlab.kernels.kernel import Kernel, Launched
+from gemmlab.kernels.kernel import Dim, Kernel, Launched
 from gemmlab.model.occupancy import check_block, resident_blocks
 
 
@@ -64,9 +64,35 @@ def _launch(
     function = compiled.library.get_cufunc()
     if shared:
         allow_shared(function, device, device.shared_bytes_per_block - static)
-    return Launch(
-        dispatcher[grid, block, 0, shared], _resources(compiled, function, threads, shared, device)
+    resources = _resources(compiled, function, threads, shared, device)
+    if one.cluster > 1:
+        return Launch(in_clusters(compiled, grid, block, shared, one.cluster), resources)
+    return Launch(dispatcher[grid, block, 0, shared], resources)
+
+
+def in_clusters(compiled: Any, grid: Dim, block: Dim, shared: int, cluster: int) -> Callable:
+    """Return the function that launches a compiled kernel in clusters, neighbours in x.
+
+    Numba's own launches have no clusters; this one is made of what they are made of.
+    """
+    from cuda.core import LaunchConfig, Stream, launch
+
+    stream, kernel = Stream.from_handle(0), compiled.library.get_cufunc().kernel
+    across, *others = grid
+    config = LaunchConfig(
+        grid=(across // cluster, *others), cluster=cluster, block=block, shmem_size=shared
     )
+
+    def call(*arguments: Any) -> None:
+        prepared: list[Any] = []
+        back: list[Callable] = []
+        for kind, value in zip(compiled.argument_types, arguments, strict=True):
+            compiled._prepare_args(kind, value, stream, back, prepared)
+        launch(stream, config, kernel, *prepared)
+        for bring in back:
+            bring()
+
+    return call
 
 
 def _items(options: Any) -> tuple:

@@ -71,6 +71,7 @@ def launches(
             *result,
             *scratch,
             shared_bytes=one.dynamic_shared_bytes(problem, tiling),
+            cluster=one.cluster,
             **options,
         )
         total.update(report.counters)

@@ -2,7 +2,8 @@
 
 Copies are complete as soon as they begin, and neither they nor products have values here: which
 instructions follow does not depend on them. Who must wait for whom does depend on mbarriers, so
-that these are followed to the letter: lanes wait until the phase is complete.
+that these are followed to the letter: lanes wait until the phase is complete. Blocks of a cluster are
+alike: what one of them sends to the others, arrivals and boxes, comes to it from them as well.
 Source: PTX ISA 9.0, section "mbarrier".
 """
 
@@ -20,6 +21,7 @@ from gemmlab.model.transactions import SECTOR
 from gemmlab.tiling import WARP
 
 MAP = 128  # bytes of a tensor map
+OWN = (1 << 24) - 1  # of an address in shared memory: above is the rank of a block in its cluster
 MOST = 1 << 20  # arrivals: an mbarrier holds this less those that are expected, and twice that
 _PARTS = re.compile(r"(?P<before>\w*)(?P<address>\[[^\]]*\])(?P<map>\[[^\]]*\])?$")
 
@@ -102,7 +104,8 @@ def syncs(o: Operands, memory: Memory, watch: Watch) -> Step:
     def run(mask: Mask) -> None:
         at, given = (np.broadcast_to(v, o.state.lanes) for v in (address(), value()))
         for warp, lanes in _warps(o, mask):
-            place = int(memory.blocks[lanes[0]]), int(at[lanes[0]])
+            # Lanes of one warp may arrive in several blocks, from each of which one arrives here.
+            place = int(memory.blocks[lanes[0]]), int(at[lanes[0]]) & OWN
             if "EXCH" in flags:
                 count = MOST - (int(given[lanes[0]]) >> 1)
                 mine = [key for key in memory.mbarriers if key[0] == place[0]]
@@ -117,10 +120,16 @@ def syncs(o: Operands, memory: Memory, watch: Watch) -> Step:
 
 
 def tensor_copy(o: Operands, memory: Memory, watch: Watch) -> Step:
-    """UTMALDG: a box of a matrix to shared memory, whose bytes an mbarrier counts."""
+    """UTMALDG: a box of a matrix to shared memory, whose bytes an mbarrier counts.
+
+    Where it is sent to several blocks, each of the others sends one, which this one has not to ask
+    L2 for.
+    """
     register: Register = parse(_text(o)["address"]).registers[0]
     rows, box = o.state.registers["UR"], _box(o, memory)
     dimensions = next(int(m[0]) for m in o.instruction.modifiers if m in ("1D", "2D", "3D"))
+    sent = "MULTICAST" in o.instruction.modifiers
+    ranks = _word(o, o.instruction.operands[-1]) if sent else lambda: np.uint32([1 << 16])
 
     def run(mask: Mask) -> None:
         # shared memory, mbarrier, coordinates
@@ -129,9 +138,10 @@ def tensor_copy(o: Operands, memory: Memory, watch: Watch) -> Step:
             bytes_, of = box(lanes[:1])
             place = int(memory.blocks[lanes[0]]), int(barriers[lanes[0]])
             barrier = memory.mbarriers[place]
-            asked = noted("copy", warp, barrier, bytes_, bytes_ // SECTOR)
+            blocks = int(np.broadcast_to(ranks(), o.state.lanes)[lanes[0]] >> 16).bit_count()
+            asked = noted("copy", warp, barrier, blocks * bytes_, bytes_ // SECTOR)
             watch(asked._replace(box=(of, *(int(row[lanes[0]]) for row in at))))
-            memory.change(place, 0, -bytes_)
+            memory.change(place, 0, -blocks * bytes_)
 
     return run
 

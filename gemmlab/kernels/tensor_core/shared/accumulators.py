@@ -6,12 +6,22 @@ eight apart: acc[4j], acc[4j + 1] and below them acc[4j + 2], acc[4j + 3].
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy import float32
 
 from gemmlab import Gemm
-from gemmlab.instructions import fence_proxy_async, store_v2, tma_commit, tma_store, tma_wait_read
+from gemmlab.instructions import (
+    cvt_rn_bf16x2_f32,
+    cvt_rn_f16x2_f32,
+    fence_proxy_async,
+    stmatrix_x4,
+    store_v2,
+    tma_commit,
+    tma_store,
+    tma_wait_read,
+)
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.shared.warp_mma import two_of
@@ -21,6 +31,7 @@ from gemmlab.tiling import WARP, Tiling
 
 WARP_ROWS = 16  # of a tile of C, that a warp accumulates
 SLAB = ROW // 4  # columns of C in FP32 that the TMA stores at once
+HALF_SLAB = ROW // 2  # and of C in 16 bits
 
 
 def updating(columns: int, out_dtype: str, paired: bool) -> Callable:
@@ -124,6 +135,82 @@ def storing(columns: int, held: int) -> Callable:
     return stores(0)
 
 
+def storing_halves(columns: int, held: int, out_dtype: str) -> Callable:
+    """Return what `storing` does where C has 16 bits: `stmatrix` brings 16 columns at a time.
+
+    A slab has 64 columns then, and as many bytes. Each lane points to one row of a matrix of 8×8:
+    lanes 0 to 15 to the rows of the first eight columns, lanes 16 to 31 to those of the next.
+    """
+    read, _ = two_of(out_dtype, True)
+    pack = cvt_rn_f16x2_f32 if out_dtype == "float16" else cvt_rn_bf16x2_f32
+    OTHERS = held - 1
+
+    @on_device
+    def updated(C, row, col, alpha, x, y, beta):
+        old = (float32(0), float32(0)) if beta == 0 else read(C, row, col)
+        return pack(alpha * x + beta * old[0], alpha * y + beta * old[1])
+
+    @on_device
+    def nothing(Cs, warp, C, row, col, alpha, acc, beta):
+        pass
+
+    def puts(slab, pair):
+        """Fill a slab from a pair of groups of eight columns on."""
+        others = nothing if (pair + 1) * 16 % HALF_SLAB == 0 else puts(slab, pair + 1)
+        a, first, piece = 8 * pair, 16 * pair, 16 * pair % HALF_SLAB // 8
+
+        @on_device
+        def put(Cs, warp, C, row, col, alpha, acc, beta):
+            lane = cuda.threadIdx.x % WARP
+            r, c = row + lane // 4, col + first + lane % 4 * 2
+            words = (
+                updated(C, r, c, alpha, acc[a], acc[a + 1], beta),
+                updated(C, r + 8, c, alpha, acc[a + 2], acc[a + 3], beta),
+                updated(C, r, c + 8, alpha, acc[a + 4], acc[a + 5], beta),
+                updated(C, r + 8, c + 8, alpha, acc[a + 6], acc[a + 7], beta),
+            )
+            i = lane % 16
+            j = (piece + lane // 16 ^ i % 8) * 8  # in the swizzle
+            stmatrix_x4(Cs, warp, slab % held, i, j, words)
+            others(Cs, warp, C, row, col, alpha, acc, beta)
+
+        return put
+
+    @on_device
+    def none(D, Cs, C, row, col, alpha, acc, beta):
+        pass
+
+    def stores(slab):
+        """A device function that fills and stores the slabs from one on."""
+        others = stores(slab + 1) if (slab + 1) * HALF_SLAB < columns else none
+        fill = puts(slab, slab * HALF_SLAB // 16)
+
+        @on_device
+        def store(D, Cs, C, row, col, alpha, acc, beta):
+            warp, leads = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP == 0
+            if leads:
+                tma_wait_read(OTHERS)
+            cuda.syncwarp()
+            fill(Cs, warp, C, row, col, alpha, acc, beta)
+            fence_proxy_async()
+            cuda.syncwarp()
+            if leads:
+                tma_store(D, row, col + slab * HALF_SLAB, Cs, warp, slab % held, 0, 0)
+                tma_commit()
+            others(D, Cs, C, row, col, alpha, acc, beta)
+
+        return store
+
+    return stores(0)
+
+
+def half_slabs(tiling: Tiling, room: int) -> tuple[int, int, int, int]:
+    """Return what `slabs` does where C has 16 bits: a slab has twice the columns."""
+    halved = replace(tiling, block=(tiling.block[0], tiling.block[1] // 2, tiling.block[2]))
+    warps, held, rows, columns = slabs(halved, room)
+    return warps, held, rows, 2 * columns
+
+
 def slabs(tiling: Tiling, room: int) -> tuple[int, int, int, int]:
     """Return the shape of the slabs of all warps of consumers, in `room` bytes of shared memory.
 
@@ -142,6 +229,12 @@ def slab_stores() -> Counter[str]:
     flat = (i * SLAB + (j ^ i % 8 * 4)).reshape(-1, WARP)
     lanes = traffic.Lanes(np.zeros_like(flat), flat, np.ones_like(flat, bool))
     return traffic.shared_access("store", 4, lanes, 0, 2)
+
+
+def half_slab_stores() -> Counter[str]:
+    """Return a warp's stores to a slab of 16-bit elements: each brings four matrices."""
+    times = HALF_SLAB // 16
+    return Counter(shared_store_requests=times, shared_store_wavefronts=4 * times)
 
 
 def update_c(problem: Gemm, tiling: Tiling) -> Counter[str]:

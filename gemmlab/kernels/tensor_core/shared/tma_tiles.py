@@ -14,7 +14,13 @@ from numpy import uint32
 
 from gemmlab import Gemm, Tiling
 from gemmlab.formats import number_format
-from gemmlab.instructions import cp_async_16, store_v8, tensor_map, tma_load
+from gemmlab.instructions import (
+    cp_async_16,
+    store_v8,
+    tensor_map,
+    tma_load,
+    tma_load_multicast,
+)
 from gemmlab.instructions.tensor_copies import ROW, STEP
 from gemmlab.instructions.warpgroup import COLUMNS, K
 from gemmlab.kernels.kernel import on_device
@@ -59,6 +65,30 @@ def copying(size: int, along: bool) -> Callable:
             tma_load(tiles, stage, block, 0, 0, matrix, p, first + block * BLOCK, full, stage)
 
     return copy_rows if along else copy_blocks
+
+
+def sending(size: int, along: bool, blocks: int) -> Callable:
+    """Return the device function that begins to copy a block's part of a tile to all of a cluster.
+
+    blocks : of the cluster, whose tile it is; each sends as much
+    """
+    PART = size // blocks
+    COUNT = PART // BLOCK
+    TO_ALL = uint32((1 << blocks) - 1)
+
+    @on_device
+    def send_rows(tiles, stage, matrix, first, p, full, rank):
+        own = rank * PART
+        tma_load_multicast(tiles, stage, 0, own, 0, matrix, first + own, p, full, stage, TO_ALL)
+
+    @on_device
+    def send_blocks(tiles, stage, matrix, first, p, full, rank):
+        for block in range(COUNT):
+            own = rank * COUNT + block
+            first_of = first + own * BLOCK
+            tma_load_multicast(tiles, stage, own, 0, 0, matrix, p, first_of, full, stage, TO_ALL)
+
+    return send_rows if along else send_blocks
 
 
 def carrying(
@@ -154,15 +184,20 @@ def multiplying(wgmma: Callable, layout: str) -> Callable:
     return multiply
 
 
-def tensor_maps(problem: Gemm, tiling: Tiling, A: Any, B: Any) -> tuple[Any, Any, int]:
+def tensor_maps(
+    problem: Gemm, tiling: Tiling, A: Any, B: Any, blocks: int = 1
+) -> tuple[Any, Any, int]:
     """Return the arguments in place of A and B: their tensor maps, and k.
 
     A and B stay as they are where the TMA cannot copy their rows.
+    blocks : of a cluster, each of which copies as much of a tile of B
     """
     size = number_format(problem.dtype).bytes
     if any(columns * size % STEP for _, columns in problem.shapes[:2]):
         return A, B, problem.k
     of_a, of_b = box_rows(tiling, problem.layout)
+    if along_k(problem.layout)[1]:
+        of_b //= blocks
     return tensor_map(A, of_a), tensor_map(B, of_b), problem.k
 
 
