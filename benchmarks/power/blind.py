@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ CASES = (
 )
 
 
-def said(case: Case, device: Any) -> dict[str, Any]:
+def said(case: Any, device: Any) -> dict[str, Any]:
     kernel = kernels.get(case.kernel)
     tiling = kernel.choose(None, case.problem, device)
     return {
@@ -96,8 +96,9 @@ def said(case: Case, device: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def predicted(device: str) -> Iterator[dict[str, Any]]:
-    for case in CASES:
+def predicted(device: str, cases: Sequence[Any] = CASES) -> Iterator[dict[str, Any]]:
+    """Predict cases, each with a kernel's name and a problem."""
+    for case in cases:
         found = predict_rung(case.problem, device, kernels.get(case.kernel))
         yield said(case, device) | {
             "seconds": found.seconds, "by": found.bottleneck, "times": dict(found.times),
@@ -105,9 +106,10 @@ def predicted(device: str) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def timed() -> Iterator[dict[str, Any]]:
+def timed(cases: Sequence[Any] = CASES) -> Iterator[dict[str, Any]]:
+    """Time them on the GPU that is here."""
     device = detect()
-    for case in CASES:
+    for case in cases:
         runner = _runner(case, device)
         error = _error(runner)
         warm = [runner.sample() for _ in range(gpu.WARM_UP)]
@@ -120,7 +122,7 @@ def timed() -> Iterator[dict[str, Any]]:
         del runner
 
 
-def _runner(case: Case, device: Any) -> gpu.Runner:
+def _runner(case: Any, device: Any) -> gpu.Runner:
     import cupy
 
     problem, kernel = case.problem, kernels.get(case.kernel)
@@ -128,7 +130,7 @@ def _runner(case: Case, device: Any) -> gpu.Runner:
     for array in map(cupy.asarray, (matrices.a, matrices.b)):
         for row in range(0, len(array), 1024):
             part = array[row : row + 1024]
-            part[...] = cupy.random.standard_normal(part.shape, cupy.float32).astype(part.dtype)
+            part[...] = _stored(cupy.random.standard_normal(part.shape, cupy.float32), part.dtype)
     cupy.asarray(matrices.before)[...] = 0
     return gpu.Runner(kernel, problem, kernel.choose(None, problem, device), matrices)
 
@@ -141,8 +143,22 @@ def _error(runner: gpu.Runner) -> float:
     a, b, c = map(cupy.asarray, (runner.matrices.a, runner.matrices.b, runner.matrices.c))
     a = a.T if runner.problem.layout[0] == "t" else a
     b = b.T if runner.problem.layout[1] == "t" else b
-    right = a.astype(cupy.float32) @ b.astype(cupy.float32)
-    return float(cupy.linalg.norm(c - right) / cupy.linalg.norm(right))
+    right = _numbers(a) @ _numbers(b)
+    return float(cupy.linalg.norm(_numbers(c) - right) / cupy.linalg.norm(right))
+
+
+def _stored(numbers: Any, dtype: Any) -> Any:
+    """Numbers as they lie in memory: words of 16 bits are the upper halves of those in FP32."""
+    if dtype != "uint16":
+        return numbers.astype(dtype)
+    return (numbers.view("uint32") >> 16).astype(dtype)
+
+
+def _numbers(array: Any) -> Any:
+    """Return what an array holds, in FP32."""
+    if array.dtype != "uint16":
+        return array.astype("float32")
+    return (array.astype("uint32") << 16).view("float32")
 
 
 def _sustained(runner: gpu.Runner, seconds: float) -> float:
@@ -159,10 +175,11 @@ def _sustained(runner: gpu.Runner, seconds: float) -> float:
     return 1e-3 * runner.cuda.event_elapsed_time(start, end) / count
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        "benchmarks.power.blind", description=__doc__.partition("\n")[0]
-    )
+def main(
+    program: str = "benchmarks.power.blind", text: str = __doc__, cases: Sequence[Any] = CASES
+) -> int:
+    """Predict or time the cases of a program, as its options say."""
+    parser = argparse.ArgumentParser(program, description=text.partition("\n")[0])
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--predict", type=Path, metavar="FILE")
     what.add_argument("--time", type=Path, metavar="FILE")
@@ -173,7 +190,7 @@ def main() -> int:
     begun = time.perf_counter()
     before = origin(asked.device) if asked.predict else timed_at()
     rows = []
-    for row in predicted(asked.device) if asked.predict else timed():
+    for row in predicted(asked.device, cases) if asked.predict else timed(cases):
         shown = median(row["ns"]) * 1e-9 if asked.time else row["seconds"]
         print(f"{row['kernel']} {row['problem']}: {1e3 * shown:.4g} ms, in a row "
               f"{1e3 * row['sustained']:.4g} ms", flush=True)  # fmt: skip

@@ -2,8 +2,8 @@
 
 Copies are complete as soon as they begin, and neither they nor products have values here: which
 instructions follow does not depend on them. Who must wait for whom does depend on mbarriers, so
-that these are followed to the letter: lanes wait until the phase is complete. Blocks of a cluster are
-alike: what one of them sends to the others, arrivals and boxes, comes to it from them as well.
+that these are followed to the letter: lanes wait until the phase is complete. Blocks of a cluster
+are alike: what one of them sends to the others, arrivals and boxes, comes to it from them as well.
 Source: PTX ISA 9.0, section "mbarrier".
 """
 
