@@ -47,12 +47,13 @@ TENSOR_CORE_SPLIT_K = (mma_split_k, mma_split_k_atomics, mma_stream_k)
 # By wgmma and the TMA, for compute capability 9.0.
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
-HOPPER_CLUSTERS = (tma_multicast,)  # blocks that share what they copy
+# Blocks that share what they copy; not among GPU, all of which have records of times and counters.
+HOPPER_CLUSTERS = (tma_multicast,)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
 TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split, tcec_fused)
 GPU = (
     *LADDER, *SPLIT_K, *TENSOR_CORE, *TENSOR_CORE_TMA, *TENSOR_CORE_SPLIT_K, *HOPPER,
-    *HOPPER_SPLIT_K, *HOPPER_CLUSTERS, *TCEC,
+    *HOPPER_SPLIT_K, *TCEC,
 )  # fmt: skip
 POLICIES = tuple(BY_POLICY.values())  # the loop of tcec_registers for other policies than its own
 REFERENCE = cublas  # what the ladders are measured against
@@ -61,7 +62,7 @@ CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's pro
 __all__ = ["CPU", "GPU", "POLICIES", "REFERENCE", "Kernel", "get", "own"]
 __all__ += ["HOPPER", "HOPPER_CLUSTERS", "HOPPER_SPLIT_K", "LADDER", "SPLIT_K", "TCEC"]
 __all__ += ["TENSOR_CORE", "TENSOR_CORE_SPLIT_K", "TENSOR_CORE_TMA"]
-__all__ += [kernel.name for kernel in (*GPU, REFERENCE, *CPU)]
+__all__ += [kernel.name for kernel in (*GPU, *HOPPER_CLUSTERS, REFERENCE, *CPU)]
 
 
 def get(name: str) -> Kernel:
@@ -70,7 +71,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*GPU, *POLICIES, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*GPU, *HOPPER_CLUSTERS, *POLICIES, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]
