@@ -11,7 +11,7 @@ import pytest
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from benchmarks.samples.small_tilings import SMALL
 from gemmlab import device, kernels, simulate
-from gemmlab.compiled.sass import compiling
+from gemmlab.here import compilers
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.tile_copies import aligned_by_fours
 from gemmlab.problem import LAYOUTS, Gemm
@@ -261,7 +261,7 @@ def ptx(kernel, problem, tiling, capability):
 
     matrix = float32[:, ::1]
     function = kernel.function(problem, tiling, capability)
-    return compiling.ptx(function, (float32, matrix, matrix, float32, matrix), capability)
+    return compilers.ptx(function, (float32, matrix, matrix, float32, matrix), capability)
 
 
 @pytest.mark.ptxas
