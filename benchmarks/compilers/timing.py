@@ -24,6 +24,7 @@ from gemmlab import Device, Gemm, Tiling, kernels
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.sass.compiling import COMPILERS
 from gemmlab.compiled.sass.cubins import of_mlir, of_numba
+from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.here.driver import gpu_status, one_line, stamp
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import checking, compiled, gpu
@@ -98,18 +99,8 @@ def _launched(function: Any, grid: Any, block: Any, shared: int, values: list[An
 
     held = [np.atleast_1d(value) for value in values]
     places = (ctypes.c_void_p * len(held))(*(value.ctypes.data for value in held))
-    (gx, gy, gz), (bx, by, bz) = (compiled_dim(d) for d in (grid, block))
-    _done(
-        driver.cuLaunchKernel(
-            function, gx, gy, gz, bx, by, bz, shared, 0, ctypes.addressof(places), 0
-        )
-    )
-
-
-def compiled_dim(given: Any) -> tuple[int, int, int]:
-    """Return three sizes of a grid or of a block."""
-    sizes = tuple(given) if isinstance(given, tuple) else (given,)
-    return (*sizes, 1, 1, 1)[:3]
+    sizes = *dim(grid), *dim(block)
+    _done(driver.cuLaunchKernel(function, *sizes, shared, 0, ctypes.addressof(places), 0))
 
 
 def _done(answer: tuple) -> Any:

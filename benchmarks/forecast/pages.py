@@ -34,7 +34,7 @@ from benchmarks.forecast.others.table import Beside, beside
 from benchmarks.forecast.published import FIRST, Published, errors, published, sources
 from benchmarks.forecast.published import SINCE as PUBLISHED_SINCE
 from benchmarks.forecast.published import predictions as of_published
-from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
+from benchmarks.forecast.written import RECORDED, Written, first_and_since, stored
 from benchmarks.inside import page as inside
 from benchmarks.page_tables import fold, mean, ms, percent, table, write
 from benchmarks.power import page as of_power
@@ -218,11 +218,6 @@ def kernel_by_kernel(rows: list[Beside]) -> str:
             )
     head = ["kernel", "measured", "predicted", "error", "of memory alone", "by", "what it does"]
     return fold("; ".join(said) or "each kernel", table(head, cells))
-
-
-def first_and_since(name: str, what: str) -> list[Written]:
-    """What was predicted before anything was measured, and what later code says if it was asked."""
-    return [found for suffix in ("", SINCE) if (found := stored(name, what + suffix))]
 
 
 def one_set(predictions: list[Written], timings: Written | None, rows: tuple[str, str]) -> str:

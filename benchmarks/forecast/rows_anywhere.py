@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.forecast.library import Library
 from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import SINCE, Written, origin, stored, write
+from benchmarks.forecast.written import Written, first_and_since, origin, stored, write
 from benchmarks.held_out import LARGE, RAGGED, SHORT, SMALL, Drawn, problems
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm
@@ -62,7 +62,7 @@ def timed(which: str) -> Iterator[dict[str, Any]]:
 
 def written(which: str) -> list[Written]:
     """Return what was predicted first, and what later code says if it was asked."""
-    return [found for end in ("", SINCE) if (found := stored(DEVICE, f"{which}_predicted{end}"))]
+    return first_and_since(DEVICE, f"{which}_predicted")
 
 
 def timings(which: str) -> Written | None:

@@ -53,6 +53,11 @@ def stored(device: str, name: str) -> Written | None:
     return read(path) if path.exists() else None
 
 
+def first_and_since(device: str, name: str) -> list[Written]:
+    """Read what was predicted before anything was measured, and since then if it was asked."""
+    return [found for suffix in ("", SINCE) if (found := stored(device, name + suffix))]
+
+
 def latest(device: str, name: str) -> Written | None:
     """Read what is recorded under a name, or was predicted again since by later code."""
     return stored(device, name + SINCE) or stored(device, name)

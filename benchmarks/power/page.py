@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from benchmarks.forecast.written import SINCE, Written, stored
+from benchmarks.forecast.written import Written, first_and_since, stored
 from benchmarks.page_tables import ms, percent, table
 from gemmlab import kernels
 from gemmlab.kernels.hashing import source_hash
@@ -44,8 +44,7 @@ class Product:
 
 def written() -> list[Written]:
     """Return what was predicted first, and what later code says if it was asked."""
-    names = (PREDICTED, PREDICTED + SINCE)
-    return [found for name in names if (found := stored(DEVICE, name))]
+    return first_and_since(DEVICE, PREDICTED)
 
 
 def timings() -> Written:
