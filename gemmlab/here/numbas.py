@@ -16,7 +16,6 @@ from typing import Any
 from gemmlab.here.driver import numba_cuda
 
 CUDA = "numba.cuda"
-MLIR = "numba_cuda_mlir"
 _own: dict[str, ModuleType] = {}  # Numba's own modules, while others have their names
 
 
@@ -36,7 +35,7 @@ def has_numba() -> bool:
 def has_mlir() -> bool:
     """Say whether numba-cuda-mlir is installed."""
     try:
-        return find_spec(MLIR) is not None
+        return find_spec("numba_cuda_mlir") is not None
     except ValueError:  # of a stand-in that has its name
         return False
 
@@ -141,9 +140,9 @@ class Later(ModuleType):
         return getattr(part(self._of), name)
 
 
-def typing(compiler: str) -> tuple[ModuleType, Any]:
-    """Return a compiler's `cuda`, and where it looks up the types of names."""
-    if compiler == MLIR:
+def typing(mlir: bool) -> tuple[ModuleType, Any]:
+    """Return `cuda` of Numba-CUDA or of numba-cuda-mlir, and where it looks up types of names."""
+    if mlir:
         from numba_cuda_mlir import cuda
         from numba_cuda_mlir.descriptor import mlir_target
 

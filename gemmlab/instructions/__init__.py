@@ -105,8 +105,8 @@ __all__ += [name for module in MODULES for name in module.__all__]
 
 
 @cache  # a compiler has one type of a function
-def _typed(function: KernelFunction, compiler: str) -> Any:
-    if compiler == typed.MLIR:
+def _typed(function: KernelFunction, mlir: bool) -> Any:
+    if mlir:
         from gemmlab.instructions.numba_cuda_mlir import numba_type
     else:
         from gemmlab.instructions.numba_cuda import numba_type
@@ -115,7 +115,7 @@ def _typed(function: KernelFunction, compiler: str) -> Any:
 
 def _numba_type(function: KernelFunction) -> Any:
     """The type by which a compiler knows a function, when it first meets its name in a kernel."""
-    return _typed(function, typed.asking())
+    return _typed(function, typed.mlir_asks())
 
 
 KernelFunction._numba_type_ = property(_numba_type)

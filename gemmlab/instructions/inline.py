@@ -4,7 +4,8 @@ Results have the first numbers. What is updated in place goes in by the register
 out, after all that goes in otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from gemmlab.instructions.instruction import (
     Accumulator,
@@ -51,6 +52,13 @@ def text(
     }
     written = instruction.ptx.format(**names)
     return written if written.startswith("{") else f"{written};"  # a block ends itself
+
+
+def literals(
+    bound: Iterable[tuple[Operand, Sequence[int]]], types: Sequence[Any]
+) -> dict[str, int]:
+    """Return the constants of a call by the names of their operands; types : of its arguments."""
+    return {o.name: types[places[0]].literal_value for o, places in bound if isinstance(o, Literal)}
 
 
 def touches_memory(instruction: Instruction) -> bool:

@@ -26,7 +26,7 @@ from gemmlab.instructions.instruction import (
 )
 
 Bound = list[tuple[Operand, list[int]]]  # each operand, and the positions of its arguments
-NUMBA, MLIR = "numba.cuda", "numba_cuda_mlir"  # compilers, by their packages
+MLIR = "numba_cuda_mlir"  # the package of that compiler
 IN_ARRAYS = Memory, Tile, Matrix, Accumulator, Box
 
 
@@ -231,8 +231,8 @@ def _indices(operand: Operand, array: Any) -> int:
     return 0 if isinstance(operand, Accumulator) else array.ndim
 
 
-def asking() -> str:
-    """Name the package of the compiler that asks: the first one among the callers.
+def mlir_asks() -> bool:
+    """Say whether numba-cuda-mlir asks, not Numba: the first of them among the callers does.
 
     A value tells its type to whoever asks for `_numba_type_`; types of two compilers differ.
     """
@@ -240,6 +240,6 @@ def asking() -> str:
     while frame is not None:
         package = frame.f_globals.get("__name__", "").partition(".")[0]
         if package in ("numba", "numba_cuda", MLIR):
-            return MLIR if package == MLIR else NUMBA
+            return package == MLIR
         frame = frame.f_back
-    return NUMBA
+    return False

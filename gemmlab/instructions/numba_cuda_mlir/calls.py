@@ -149,11 +149,7 @@ def _inline(instruction: Instruction, bound: Bound, call: Call) -> Any:
         kind, code = register(instruction.result.dtype)
         results = [(kind, f"={code}")] * instruction.result.count
     given = [(operand, _operand(instruction, operand, places, call)) for operand, places in bound]
-    literals = {
-        o.name: call.sig.args[places[0]].literal_value
-        for o, places in bound
-        if isinstance(o, Literal)
-    }
+    literals = inline.literals(bound, call.sig.args)
     written = inline.text(instruction, len(kept), literals, [(o, len(v)) for o, v in given])
     inputs = [one for _, values in given for one in values]
     inputs += [(llvm.load(T.f32(), p), str(i)) for i, p in enumerate(kept)]

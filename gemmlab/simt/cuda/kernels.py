@@ -140,7 +140,7 @@ class DeviceFunction(Compilable):
 
     @functools.cached_property
     def _numba_cuda_mlir_device_dispatcher(self) -> Any:
-        cuda, _ = numbas.typing(numbas.MLIR)
+        cuda, _ = numbas.typing(mlir=True)
         return cuda.jit(**self.targetoptions)(self.py_func)
 
     def compile(self, sig: Any) -> Compiled:
@@ -156,7 +156,7 @@ class DeviceFunction(Compilable):
     @property
     def _numba_type_(self) -> Any:
         """The type by which a compiler knows it, when a kernel that it compiles calls it."""
-        if typed.asking() == typed.MLIR:
+        if typed.mlir_asks():
             return self._numba_cuda_mlir_device_dispatcher._numba_type_
         return self.compiled._numba_type_
 

@@ -45,7 +45,7 @@ class Intrinsic:
     @property
     def _numba_type_(self) -> Any:
         """The type by which the compiler that asks knows its own name of this path."""
-        _, context = numbas.typing(typed.asking())
+        _, context = numbas.typing(typed.mlir_asks())
         found = numba_namespace()
         for part in self.path.split("."):
             found = context.resolve_getattr(found, part)
@@ -85,7 +85,7 @@ def numba_namespace(name: str | None = None) -> Any:
     The compiler asks a value for it as `_numba_type_` when it compiles a kernel that names the
     value: so a kernel that is written with the stand-in compiles as if written with its `cuda`.
     """
-    cuda, _ = numbas.typing(typed.asking())
+    cuda, _ = numbas.typing(typed.mlir_asks())
     return cuda.types.Module(cuda if name is None else getattr(cuda, name))
 
 
