@@ -66,7 +66,12 @@ def ptx(function: Callable, signature: tuple, capability: Capability, **options:
 
 @cache
 def load() -> None:
-    """Load what any kernel is compiled with: copies of this process then find it loaded."""
+    """Load what any kernel is compiled with: copies of this process then find it loaded.
+
+    Where numba-cuda-mlir is alone, each copy loads it.
+    """
+    if not numbas.installed():
+        return
     with numbas.own():
         from numba.cuda.descriptor import cuda_target
 
