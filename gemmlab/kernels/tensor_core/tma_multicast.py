@@ -14,6 +14,7 @@ it from there. Where the TMA cannot copy rows of A, B or C, this is *warp_specia
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -41,13 +42,13 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_copies import ROW, STEP
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
-from gemmlab.kernels.kernel import Dim, check_fit
+from gemmlab.kernels.kernel import Dim
 from gemmlab.kernels.tensor_core.shared import accumulators, tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import WARP_ROWS
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
 from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
-from gemmlab.kernels.tensor_core.tma_stored import room, through_slabs, tma_stored
+from gemmlab.kernels.tensor_core.tma_stored import check, room, through_slabs, tma_stored
 from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
 from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
 from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
@@ -76,7 +77,7 @@ def build(
     PRODUCER = CONSUMERS * WARPGROUP  # the first thread behind the consumers
     A_BYTES, B_BYTES = BM * ROW, BN * ROW
     TILES = STAGES * (A_BYTES + B_BYTES)
-    C_SHAPE, C_ELEMENT, store = leaving(tiling, out_dtype)
+    C_SHAPE, C_ELEMENT = slabs(tiling, out_dtype)
     BARRIERS = TILES + C_ELEMENT(0).itemsize * prod(C_SHAPE)
     HELD = BN // 2  # elements of C that a thread of a consumer accumulates
     A_ALONG, B_ALONG = tma_tiles.along_k(layout)
@@ -88,6 +89,10 @@ def build(
     corner, (stage_of, parity_of) = corners(PAIR), tma_tiles.turning(STAGES)
     copy_a = tma_tiles.copying(BM, A_ALONG)
     send_b = tma_tiles.sending(BN, B_ALONG, CLUSTER)
+    if out_dtype == "float32":
+        store = accumulators.storing(BN, C_SHAPE[1])
+    else:
+        store = accumulators.storing_halves(BN, C_SHAPE[1], out_dtype)
 
     def tma_multicast(alpha, A, B, k, beta, D, C):
         As = shared_view(A_SHAPE, ELEMENT, 0)
@@ -156,15 +161,12 @@ def build(
     return tma_multicast
 
 
-def leaving(tiling: Tiling, out_dtype: str) -> tuple[tuple[int, ...], type, Callable]:
-    """Return the shape of C's slabs in shared memory, what they consist of, and what fills them."""
-    columns = tiling.block[1]
+def slabs(tiling: Tiling, out_dtype: str) -> tuple[tuple[int, ...], type]:
+    """Return the shape of C's slabs in shared memory, and what they consist of."""
     if out_dtype == "float32":
-        shape_of = accumulators.slabs(tiling, room(tiling))
-        return shape_of, float32, accumulators.storing(columns, shape_of[1])
-    shape_of = accumulators.half_slabs(tiling, room(tiling))
+        return accumulators.slabs(tiling, room(tiling)), float32
     element = float16 if out_dtype == "float16" else uint16
-    return shape_of, element, accumulators.storing_halves(columns, shape_of[1], out_dtype)
+    return accumulators.half_slabs(tiling, room(tiling)), element
 
 
 def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, Any]:
@@ -194,7 +196,7 @@ def result(problem: Gemm, tiling: Tiling, C: Any) -> tuple:
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     """Shared memory of a block [B]: the ring, and slabs of C."""
-    shape_of, element, _ = leaving(tiling, problem.out_dtype)
+    shape_of, element = slabs(tiling, problem.out_dtype)
     return tma_tiles.ring_bytes(tiling) + element(0).itemsize * prod(shape_of)
 
 
@@ -222,20 +224,6 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     )
 
 
-def check(tiling: Tiling) -> None:
-    """Raise ValueError for a tiling of which two blocks cannot send whole blocks of 64 columns."""
-    bm, bn, bk = tiling.block
-    fits = bm == 2 * ROWS and bn in WIDTHS and bk == tma_tiles.DEPTH and tiling.stages >= 2
-    check_fit(
-        fits and room(tiling) >= bm * ROW,
-        tiling,
-        f"tma_multicast, which needs blocks of {2 * ROWS}×n×{tma_tiles.DEPTH} with n one of "
-        f"{', '.join(map(str, WIDTHS))}, two stages or more, and {bm * ROW} B of shared memory "
-        "besides",
-        tma_stored.default,
-    )
-
-
 tma_multicast = replace(
     tma_stored,
     name="tma_multicast",
@@ -247,7 +235,7 @@ tma_multicast = replace(
     variant=variant,
     work=work,
     shared_bytes=shared_bytes,
-    check=check,
+    check=partial(check, kernel="tma_multicast", widths=WIDTHS),
     cluster=CLUSTER,
     tilings=(tma_stored.default, Tiling(block=(128, 128, tma_tiles.DEPTH), stages=6)),
 )

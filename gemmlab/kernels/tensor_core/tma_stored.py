@@ -196,15 +196,17 @@ def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
     return tma_tiles.ring_bytes(tiling) + FLOAT * prod(accumulators.slabs(tiling, room(tiling)))
 
 
-def check(tiling: Tiling) -> None:
+def check(
+    tiling: Tiling, kernel: str = "tma_stored", widths: tuple[int, ...] = tma_tiles.WIDTHS
+) -> None:
     """Raise ValueError for a tiling that two consumers, the ring and the slabs cannot have."""
     bm, bn, bk = tiling.block
-    fits = bm == 2 * ROWS and bn in tma_tiles.WIDTHS and bk == DEPTH and tiling.stages >= 2
+    fits = bm == 2 * ROWS and bn in widths and bk == DEPTH and tiling.stages >= 2
     check_fit(
         fits and room(tiling) >= bm * ROW,
         tiling,
-        f"tma_stored, which needs blocks of {2 * ROWS}×n×{DEPTH} with n one of "
-        f"{', '.join(map(str, tma_tiles.WIDTHS))}, two stages or more, and {bm * ROW} B of shared "
+        f"{kernel}, which needs blocks of {2 * ROWS}×n×{DEPTH} with n one of "
+        f"{', '.join(map(str, widths))}, two stages or more, and {bm * ROW} B of shared "
         "memory besides",
         DEFAULT,
     )
