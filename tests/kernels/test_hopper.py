@@ -14,6 +14,7 @@ from gemmlab.problem import Operands
 from tests.support.rungs import predicted
 
 SMALL = Tiling(block=(128, 64, 64), stages=3)
+ON_GPU = *kernels.HOPPER, *kernels.HOPPER_CLUSTERS
 
 
 def product(m, n, k, layout="nt", dtype="float16", out_dtype="float32", **more):
@@ -166,7 +167,7 @@ def numbers(kind, rows, k):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", kernels.HOPPER, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kernel", ON_GPU, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("kind", ["normal", "bits", "edges"])
 def test_a_gpu_has_the_bits_of_the_emulator(kernel, kind):
     """`wgmma` rounds as `mma.sync` does on sm_90: blocks of 16 products, 25 fraction bits."""
@@ -179,7 +180,7 @@ def test_a_gpu_has_the_bits_of_the_emulator(kernel, kind):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", kernels.HOPPER, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kernel", ON_GPU, ids=lambda kernel: kernel.name)
 def test_a_gpu_has_the_bits_of_the_emulator_in_bfloat16(kernel):
     problem = product(128, 128, 128, "nn", "bfloat16")
     operands = problem.operands(5)
@@ -192,7 +193,7 @@ def test_a_gpu_has_the_bits_of_the_emulator_in_bfloat16(kernel):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", kernels.HOPPER, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kernel", ON_GPU, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("problem", PRODUCTS, ids=str)
 def test_a_gpu_computes_any_product(kernel, problem):
     runner = gpu.Runner(kernel, problem, kernel.default, gpu.Matrices(problem))
