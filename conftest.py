@@ -12,12 +12,12 @@ pytest_plugins = ["tests.support.durations"]
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out what Numba-CUDA alone imports, where it is not installed.
+    """Leave out what one of two compilers alone imports, where that is not installed.
 
     Any other file that cannot be imported is an error: none is passed over in silence.
     """
-    for_numba = "numba_cuda" in collection_path.parts
-    return True if for_numba and importlib.util.find_spec("numba_cuda") is None else None
+    needed = {"numba_cuda", "numba_cuda_mlir"} & set(collection_path.parts)
+    return True if any(importlib.util.find_spec(name) is None for name in needed) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

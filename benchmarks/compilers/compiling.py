@@ -7,16 +7,15 @@ A compiler that has compiled something before is faster: the first rung is compi
 """
 
 import json
-import math
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gemmlab import kernels
-from gemmlab.compiled.forecast.rung_listings import arguments, usual
+from gemmlab.compiled.forecast.rung_listings import compiled_launch, usual
 from gemmlab.compiled.sass import compiling
-from gemmlab.device import name_of
 from gemmlab.here.driver import one_line, stamp
 from gemmlab.kernels.kernel import Kernel, Launched
 
@@ -29,16 +28,12 @@ def compiled(kernel: Kernel, one: Launched, compiler: str) -> tuple[dict[str, An
     A rung that the compiler refuses has a line with the reason, and no code.
     """
     problem, tiling = usual(kernel), kernel.choose(None)
-    options = {"launch_bounds": math.prod(one.configure(problem, tiling)[1]), **one.compile(tiling)}
-    registers = options.pop("max_registers", None)
-    function = one.function(problem, tiling, CAPABILITY)
-    line = {"rung": kernel.name, "launch": function.__name__, "compiler": compiler}
-    given = arguments(kernel, problem, tiling)
+    name = one.function(problem, tiling, CAPABILITY).__name__
+    line = {"rung": kernel.name, "launch": name, "compiler": compiler}
+    by_it = partial(compiling.cubin, compiler=compiler)
     start = time.perf_counter()
     try:
-        cubin, taken = compiling.cubin(
-            function, given, name_of(CAPABILITY), registers, compiler, **options
-        )
+        cubin, taken = compiled_launch(one, kernel, problem, tiling, CAPABILITY, by_it)
     except Exception as error:
         return line | {"refused": one_line(error, 400)}, b""
     return line | taken._asdict() | {"seconds": round(time.perf_counter() - start, 3)}, cubin

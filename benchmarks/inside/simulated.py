@@ -15,7 +15,7 @@ from gemmlab.compiled.forecast.kernel import at_its_clock, forecast
 from gemmlab.compiled.forecast.rung_listings import arguments
 from gemmlab.compiled.forecast.rungs import footprint
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
-from gemmlab.compiled.sass.compiling import _asked, _cubin, disassemble, machine_code
+from gemmlab.compiled.sass.compiling import cubin, disassemble, machine_code
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.simulation import simulate
 from gemmlab.device import name_of
@@ -44,13 +44,11 @@ def built(case: Case, kernel: Kernel) -> Built:
         "launch_bounds": math.prod(kernel.configure(problem, tiling)[1]),
         **kernel.compile(tiling),
     }
-    cubin, taken = _cubin(
-        *_asked(
-            kernel.function(problem, tiling, capability), _given(case, kernel),
-            name_of(capability), options.pop("max_registers", None), options,
-        )
+    code, taken = cubin(
+        kernel.function(problem, tiling, capability), _given(case, kernel),
+        name_of(capability), options.pop("max_registers", None), **options,
     )  # fmt: skip
-    return Built(cubin, disassemble(cubin, taken))
+    return Built(code, disassemble(code, taken))
 
 
 def row_of_marks(case: Case) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Tiling, cuda, kernels, simulate
-from gemmlab.compiled.sass.compiling import _cubin, lacking
+from gemmlab.compiled.sass.compiling import NUMBA, _cubin, lacking
 from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.batched.scaling import GUESS
 from gemmlab.kernels.kernel import on_device
@@ -314,6 +314,6 @@ def test_the_kernels_of_hopper_compile_without_spills():
         ),
     }
     for kernel, (signature, options) in launched.items():
-        _, taken = _cubin(kernel, signature, "sm_90", None, tuple(options.items()))
+        _, taken = _cubin(kernel, signature, "sm_90", None, NUMBA, tuple(options.items()))
         # Of *tcec_batched*, what a unit keeps while it multiplies: once in thousands of cycles.
         assert taken.local_bytes <= (24 if kernel.__name__ == "tcec_batched" else 0)

@@ -17,7 +17,7 @@ from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.measure import store
 
-RUNGS = kernels.GPU  # of which there are listings
+RUNGS = *kernels.GPU, *kernels.HOPPER_CLUSTERS  # of which there are listings
 # The function that builds the launch, the tiling, what source and operands freeze of a problem and
 # a GPU, and the arithmetic.
 Key = tuple[str, str, str, str]

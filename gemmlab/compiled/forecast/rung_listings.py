@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,11 +66,11 @@ def compiled_launch(
     problem: Gemm,
     tiling: Tiling,
     capability: tuple[int, int],
-    compiled: Callable[..., Listing] = listing,
-) -> Listing:
+    compiled: Callable[..., Any] = listing,
+) -> Any:
     """Compile one launch of a kernel here.
 
-    compiled : how, `listing` or `with_lines`
+    compiled : how, `listing`, `with_lines` or `cubin`, whose result is returned
     """
     options = {"launch_bounds": math.prod(one.configure(problem, tiling)[1]), **one.compile(tiling)}
     return compiled(

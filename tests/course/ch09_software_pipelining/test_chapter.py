@@ -243,12 +243,12 @@ def test_a_gpu_could_run_the_chapters_kernels():
     """They compile for Hopper, and their sums stay in registers."""
     from numba.cuda import types
 
-    from gemmlab.compiled.sass.compiling import _cubin
+    from gemmlab.compiled.sass.compiling import NUMBA, _cubin
 
     scope, maps = notebook(), types.Array(types.uint8, 1, "C")
     signature = maps, maps, types.int64, types.Array(types.float32, 2, "C")
     for kernel in (scope["in_turn"], scope["specialised"](3)):
-        _, taken = _cubin(kernel, signature, "sm_90", None, ())
+        _, taken = _cubin(kernel, signature, "sm_90", None, NUMBA, ())
         assert taken.local_bytes == 0
 
 
