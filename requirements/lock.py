@@ -10,7 +10,19 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("lab", "forecast", "gpu", "book", "pdf", "live", "test", "browser", "build", "uv")
+NAMES = (
+    "lab",
+    "forecast",
+    "forecast-mlir",
+    "gpu",
+    "book",
+    "pdf",
+    "live",
+    "test",
+    "browser",
+    "build",
+    "uv",
+)
 SETS = {name: [name] for name in NAMES}
 BEFORE = ("build", "uv")  # what installs the others needs none of what gemmlab itself does
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from benchmarks.forecast import pages
+from benchmarks.forecast import pages, written
 from benchmarks.forecast.others import __main__ as command
 from benchmarks.forecast.others import timing
 from benchmarks.forecast.others.case import CLASSES, IRREGULAR, REGULAR, cases
@@ -220,7 +220,8 @@ def test_a_table_of_made_times(monkeypatch):
     first = stored("h200", "others_predicted")
     rows = [time(said["kernel"], ns=[2e9 * said["seconds"]]) for said in first.rows]
     made = {"others_predicted": first, "others_timed": Written({"date": "2030-01-02T03:04"}, rows)}
-    monkeypatch.setattr(pages, "stored", lambda on, name: made.get(name))
+    for module in (pages, written):
+        monkeypatch.setattr(module, "stored", lambda on, name: made.get(name))
     text = pages.others("h200")
     assert "timed on 2030-01-02, 03:04 UTC" in text
     assert text.count("| −50.0% |") >= len(FIRST)

@@ -11,6 +11,7 @@ from gemmlab.compiled.forecast import rung_listings
 from gemmlab.compiled.forecast.kernel import predict_time
 from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.compiled.sass import compiling
+from gemmlab.here import numbas
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +79,8 @@ def bare(monkeypatch):
         raise RuntimeError("none")
 
     monkeypatch.setattr(builtins, "__import__", no_such)
-    monkeypatch.setattr(compiling, "find_spec", lambda name: None)
+    for module in (compiling, numbas):
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
     monkeypatch.setattr(compiling, "tool", no_tool)
     monkeypatch.setattr(rung_listings, "_COMPILED", {})  # what other tests have had compiled
 
