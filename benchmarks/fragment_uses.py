@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda, stamp
+from gemmlab.here.driver import answered, numba_cuda, stamp
 from gemmlab.kernels.fragments import (
     SIZES,
     WARPS,
@@ -97,22 +97,17 @@ class Timer:
     def _graph(self) -> Callable:
         from cuda.bindings import driver
 
-        def done(answer: tuple) -> Any:
-            if answer[0] != driver.CUresult.CUDA_SUCCESS:
-                raise RuntimeError(answer[0].name)
-            return answer[1] if len(answer) > 1 else None
-
         handle = self.stream.handle
         stream = driver.CUstream(int(getattr(handle, "value", None) or handle))
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        done(driver.cuStreamBeginCapture(stream, mode))
+        answered(driver.cuStreamBeginCapture(stream, mode))
         try:
             for _ in range(LAUNCHES):
                 self.once()
         finally:
-            graph = done(driver.cuStreamEndCapture(stream))
-        ready = done(driver.cuGraphInstantiate(graph, 0))
-        return lambda: done(driver.cuGraphLaunch(ready, stream))
+            graph = answered(driver.cuStreamEndCapture(stream))
+        ready = answered(driver.cuGraphInstantiate(graph, 0))
+        return lambda: answered(driver.cuGraphLaunch(ready, stream))
 
     def sample(self) -> float:
         """Seconds of one launch."""

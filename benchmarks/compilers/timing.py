@@ -25,7 +25,7 @@ from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.sass.compiling import COMPILERS
 from gemmlab.compiled.sass.cubins import of_mlir, of_numba
 from gemmlab.compiled.sass.execution.machine import dim
-from gemmlab.here.driver import gpu_status, one_line, stamp
+from gemmlab.here.driver import answered, gpu_status, one_line, stamp
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import checking, compiled, gpu
 
@@ -73,10 +73,10 @@ def _function(cubin: bytes, shared: int) -> Any:
     from cuda.bindings import driver
 
     (name,) = set(re.findall(rb"\0\.text\.([\w$.]+)(?=\0)", cubin))
-    module = _done(driver.cuModuleLoadData(cubin))
-    function = _done(driver.cuModuleGetFunction(module, name))
+    module = answered(driver.cuModuleLoadData(cubin))
+    function = answered(driver.cuModuleGetFunction(module, name))
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    _done(driver.cuFuncSetAttribute(function, attribute, shared))
+    answered(driver.cuFuncSetAttribute(function, attribute, shared))
     return function
 
 
@@ -87,7 +87,7 @@ def _taken(function: Any) -> dict[str, int]:
     names = {"registers": "NUM_REGS", "local_bytes": "LOCAL_SIZE_BYTES"}
     kinds = driver.CUfunction_attribute
     return {
-        name: _done(
+        name: answered(
             driver.cuFuncGetAttribute(getattr(kinds, f"CU_FUNC_ATTRIBUTE_{code}"), function)
         )
         for name, code in names.items()
@@ -100,14 +100,7 @@ def _launched(function: Any, grid: Any, block: Any, shared: int, values: list[An
     held = [np.atleast_1d(value) for value in values]
     places = (ctypes.c_void_p * len(held))(*(value.ctypes.data for value in held))
     sizes = *dim(grid), *dim(block)
-    _done(driver.cuLaunchKernel(function, *sizes, shared, 0, ctypes.addressof(places), 0))
-
-
-def _done(answer: tuple) -> Any:
-    status, *rest = answer
-    if status.value:
-        raise RuntimeError(f"the driver says {status.name}")
-    return rest[0] if rest else None
+    answered(driver.cuLaunchKernel(function, *sizes, shared, 0, ctypes.addressof(places), 0))
 
 
 def runners(folder: Path, kernel: Kernel, problem: Gemm) -> dict[str, gpu.Runner]:

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.inside.cases import DEVICE, Case
 from benchmarks.inside.marks import FIRST, SM, TIME
 from gemmlab.compiled.sass.execution.machine import dim
-from gemmlab.here.driver import numba_cuda
+from gemmlab.here.driver import answered, numba_cuda
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import checking, gpu
 
@@ -36,19 +36,13 @@ class Launcher:
         self.result = kernel.result(problem, tiling, matrices.c)
         self.more, self.shared = more, kernel.dynamic_shared_bytes(problem, tiling)
         self.sizes = tuple(map(dim, kernel.launch(problem, tiling, DEVICE)))
-        self.module = self.done(driver.cuModuleLoadData(cubin))
+        self.module = answered(driver.cuModuleLoadData(cubin))
         (name,) = set(re.findall(rb"\.text\.([\w$]+)\0", cubin))
-        self.function = self.done(driver.cuModuleGetFunction(self.module, name))
+        self.function = answered(driver.cuModuleGetFunction(self.module, name))
         most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self.done(driver.cuFuncSetAttribute(self.function, most, self.shared))
+        answered(driver.cuFuncSetAttribute(self.function, most, self.shared))
         self.events = [self.cuda.event(timing=True) for _ in range(2)]
         self.held = self._parameters(problem)
-
-    def done(self, answer: tuple) -> Any:
-        status, *found = answer
-        if int(status):
-            raise RuntimeError(f"the driver says {status!r}")
-        return found[0] if found else None
 
     def _parameters(self, problem: Any) -> tuple:
         alpha, beta = problem.scalars()
@@ -59,7 +53,7 @@ class Launcher:
 
     def launch(self) -> None:
         grid, block = self.sizes
-        self.done(self.driver.cuLaunchKernel(
+        answered(self.driver.cuLaunchKernel(
             self.function, *grid, *block, self.shared, 0, ctypes.addressof(self.held[1]), 0
         ))  # fmt: skip
 

@@ -40,6 +40,14 @@ class GpuStatus:
     attributes: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
 
 
+def answered(answer: tuple) -> Any:
+    """What a call of the driver gave, by cuda.bindings; RuntimeError with its word for an error."""
+    status, *found = answer
+    if int(status):
+        raise RuntimeError(f"the driver says {status.name}")
+    return found[0] if found else None
+
+
 # CUdevice_attribute, CUDA Driver API, section Data types used by CUDA driver.
 _ATTRIBUTES = {
     "threads_per_block": 1,

@@ -11,6 +11,7 @@ from gemmlab.tiling import WARP
 
 SECTOR = 32  # bytes: the unit of traffic between L1, L2 and device memory
 LINE = 128  # bytes: the unit of an L1 tag, four sectors
+SECTORS = LINE // SECTOR  # of a line
 TAGS = 4  # lines whose tags L1 looks up in a cycle; measured, see `l1_cycles`
 BANKS = 32  # shared memory: successive 4-byte words lie in successive banks
 WORD = 4  # bytes of one bank's word

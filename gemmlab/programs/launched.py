@@ -20,6 +20,7 @@ import numpy as np
 from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.device import name_of
+from gemmlab.here.driver import answered
 from gemmlab.programs import predicting
 
 
@@ -30,18 +31,12 @@ def launch(
     """Launch a kernel; RuntimeError with the driver's word for what fails."""
     from cuda.bindings import driver
 
-    def done(answer: tuple) -> Any:
-        status, *found = answer
-        if int(status):
-            raise RuntimeError(f"the driver says {status.name}")
-        return found[0] if found else None
-
-    done(driver.cuInit(0))
-    device = done(driver.cuDeviceGet(0))
-    done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(device))))
+    answered(driver.cuInit(0))
+    device = answered(driver.cuDeviceGet(0))
+    answered(driver.cuCtxSetCurrent(answered(driver.cuDevicePrimaryCtxRetain(device))))
     kind = driver.CUdevice_attribute
     capability = tuple(
-        done(driver.cuDeviceGetAttribute(one, device))
+        answered(driver.cuDeviceGetAttribute(one, device))
         for one in (
             kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
             kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -50,25 +45,26 @@ def launch(
     module = cubins.module(code, name_of(capability))
     name = module.one(kernel)
     known = cubins.parameters(module.cubin, name)
-    function = done(driver.cuModuleGetFunction(
-        done(driver.cuModuleLoadData(module.cubin)), name.encode()
+    function = answered(driver.cuModuleGetFunction(
+        answered(driver.cuModuleLoadData(module.cubin)), name.encode()
     ))  # fmt: skip
     most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    done(driver.cuFuncSetAttribute(function, most, shared_bytes))
+    answered(driver.cuFuncSetAttribute(function, most, shared_bytes))
 
     def address(array: np.ndarray) -> int:
-        there = done(driver.cuMemAlloc(max(1, array.nbytes)))
+        there = answered(driver.cuMemAlloc(max(1, array.nbytes)))
         if array.nbytes:
             flat = np.ascontiguousarray(array)
-            done(driver.cuMemcpyHtoD(there, flat.ctypes.data, flat.nbytes))
+            answered(driver.cuMemcpyHtoD(there, flat.ctypes.data, flat.nbytes))
         return int(there)
 
     passed = cubins.as_c(arguments, known, address)
     parts = [ctypes.create_string_buffer(passed[at : at + size], size) for at, size in known.places]
     pointers = (ctypes.c_void_p * len(parts))(*map(ctypes.addressof, parts))
     sizes = *dim(grid), *dim(block or known.block)
-    done(driver.cuLaunchKernel(function, *sizes, shared_bytes, 0, ctypes.addressof(pointers), 0))
-    done(driver.cuCtxSynchronize())
+    places = ctypes.addressof(pointers)
+    answered(driver.cuLaunchKernel(function, *sizes, shared_bytes, 0, places, 0))
+    answered(driver.cuCtxSynchronize())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,6 +1,7 @@
 """A GPU status for each way in which a GPU can be missing."""
 
 import sys
+from enum import IntEnum
 from types import SimpleNamespace
 
 import pytest
@@ -92,3 +93,15 @@ def test_one_line_is_short():
 def test_cuda_wheels(monkeypatch, wheels):
     monkeypatch.setattr(driver, "package_version", wheels.get)
     assert driver.cuda_wheels() == ((12, 8) if wheels else None)
+
+
+class Status(IntEnum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_NO_DEVICE = 100
+
+
+def test_the_drivers_answer_is_what_it_gave_or_its_word_for_what_failed():
+    assert driver.answered((Status.CUDA_SUCCESS, 7)) == 7
+    assert driver.answered((Status.CUDA_SUCCESS,)) is None
+    with pytest.raises(RuntimeError, match="^the driver says CUDA_ERROR_NO_DEVICE$"):
+        driver.answered((Status.CUDA_ERROR_NO_DEVICE, 7))

@@ -14,7 +14,7 @@ from benchmarks.forecast.others.timing import sample, under_load
 from benchmarks.samples.realistic import is_right
 from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.execution.machine import dim
-from gemmlab.here.driver import numba_cuda
+from gemmlab.here.driver import answered, numba_cuda
 from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.timing import repetitions
 
@@ -56,9 +56,9 @@ def _launcher(case: Case, built: Built, grid: Sequence[int], on_gpu: Sequence[An
     from cuda.bindings import driver
 
     most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    module = _done(driver.cuModuleLoadData(built.cubin))
-    function = _done(driver.cuModuleGetFunction(module, (built.entry or case.name).encode()))
-    _done(driver.cuFuncSetAttribute(function, most, built.shared_bytes))
+    module = answered(driver.cuModuleLoadData(built.cubin))
+    function = answered(driver.cuModuleGetFunction(module, (built.entry or case.name).encode()))
+    answered(driver.cuFuncSetAttribute(function, most, built.shared_bytes))
     block = dim(case.block) if case.block else _block(built)
     held = [_bytes(a) for a in on_gpu] + HIDDEN * [bytes(8)] * (case.made is not None)
     buffers = [ctypes.create_string_buffer(b, len(b)) for b in held]
@@ -66,7 +66,7 @@ def _launcher(case: Case, built: Built, grid: Sequence[int], on_gpu: Sequence[An
     shared = built.shared_bytes
 
     def call() -> None:
-        _done(driver.cuLaunchKernel(
+        answered(driver.cuLaunchKernel(
             function, *grid, *block, shared, 0, ctypes.addressof(pointers), 0
         ))  # fmt: skip
 
@@ -82,11 +82,3 @@ def _block(built: Built) -> tuple[int, ...]:
 def _bytes(argument: Any) -> bytes:
     there = getattr(argument, "__cuda_array_interface__", None)
     return np.uint64(there["data"][0]).tobytes() if there else argument.tobytes()
-
-
-def _done(answer: tuple) -> Any:
-    """Return what a call of the driver gave; RuntimeError with its name for an error."""
-    status, *found = answer
-    if int(status):
-        raise RuntimeError(f"the driver says {status!r}")
-    return found[0] if found else None

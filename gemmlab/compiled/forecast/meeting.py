@@ -17,9 +17,9 @@ import numpy as np
 
 from gemmlab.compiled.forecast.executed import Executed
 from gemmlab.compiled.forecast.power import of_chip
-from gemmlab.compiled.forecast.traffic import SECTORS, array_of
+from gemmlab.compiled.forecast.traffic import array_of
 from gemmlab.measure import store
-from gemmlab.model.transactions import LINE
+from gemmlab.model.transactions import LINE, SECTORS
 
 FILE = "meeting.json"
 FLOATS, OTHERS = "float", "red"  # rows of additions in FP32, whose sums take longer, and others

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab.compiled.sass.execution.visits import Again, Visit, count, further
-from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.model.transactions import SECTORS
 
-SECTORS = LINE // SECTOR
 # Instructions of warps: as many are simulated, if there are so many. How far few blocks are in step
 # differs from one turn to the next, so that of FEW warps in all more are needed.
 SIMULATED, OF_FEW, FEW = 2_500_000, 5_000_000, 100

@@ -21,9 +21,8 @@ from gemmlab.compiled.sass.execution.memory import SEGMENT, Cost
 from gemmlab.compiled.sass.execution.visits import Again, Visit
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.streams import Level, Stream
-from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.model.transactions import LINE, SECTOR, SECTORS
 
-SECTORS = LINE // SECTOR  # of a line
 PATTERN = 8  # distances between the sectors of a warp, at most, where its lanes follow a pattern
 
 

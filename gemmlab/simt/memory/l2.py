@@ -23,12 +23,11 @@ from typing import Any, Self
 import numpy as np
 
 from gemmlab.device import Device, device
-from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.model.transactions import LINE, SECTOR, SECTORS
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.memory.batch import Batch
 from gemmlab.simt.numbers.lanes import Mask
 
-SECTORS = LINE // SECTOR  # of a line
 ALIGNMENT = 256  # bytes, of an allocation: CUDA C++ Programming Guide, Device Memory Accesses
 CHUNK = 1 << 16  # accesses that are looked up together
 

@@ -26,14 +26,13 @@ from gemmlab.compiled.sass.execution.stale import MisjudgedError, Stale
 from gemmlab.compiled.sass.execution.state import State
 from gemmlab.compiled.sass.execution.visits import Again, Visit
 from gemmlab.compiled.sass.listing import Listing
-from gemmlab.model.transactions import LINE, SECTOR
+from gemmlab.model.transactions import SECTORS
 from gemmlab.tiling import WARP
 
 LONGEST = 8  # turns after which a loop does the same again
 ALIKE = 3  # such periods, one after the other, before more are left out
 LEAST = 2000  # instructions of a warp: fewer are executed
 PATIENT = 64  # turns after which it is rarely looked whether they repeat
-SECTORS = LINE // SECTOR
 
 
 class Executing(Protocol):
