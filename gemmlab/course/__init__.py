@@ -5,8 +5,6 @@ to its predictions, one function each, and each `q<number>_<name>.py` is an exer
 by their names: no table lists them.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from pathlib import Path

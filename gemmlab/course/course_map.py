@@ -5,8 +5,6 @@ What the map says of a chapter stands in its notebook, as the metadata ``gemmlab
 needs that no other need brings along: `lines` has them row by row, for any height of a row.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterator, Sequence

@@ -27,8 +27,6 @@ that are meant to fool the check, each with the diagnosis that it must get. Ever
 module must be among them.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from gemmlab.course import exercise_modules

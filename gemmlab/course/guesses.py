@@ -11,8 +11,6 @@ A chapter's answers are functions of the module `guesses` in its folder, so that
 them out; "03.rows" is the function `rows` of chapter 03.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ of. Each draws its values from a generator, and the library's models compute its
 likely mistakes give, so that no question can be known by heart and no notebook spells one out.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Two versions of a kernel: the lines that change, and a version with other lines."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import linecache

@@ -5,8 +5,6 @@ tile of C are done, and when it is stored. `benchmarks/inside` simulated and mea
 same compiled code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

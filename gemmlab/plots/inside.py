@@ -1,7 +1,5 @@
 """Warps over the cycles of their SM, as its clock said it, above what was simulated before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ environment, through `started/sitecustomize.py`. Other tools do the same: comput
 `--target-processes all`.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import copy

@@ -6,8 +6,6 @@ The options are those of `gemmlab predict`, which starts this. It needs NVIDIA's
 package cuda-bindings, which comes with numba-cuda.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import sys

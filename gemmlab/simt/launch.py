@@ -4,8 +4,6 @@ All threads of all blocks of a batch advance together, one operation of the sour
 that a small GEMM takes milliseconds. Errors are told as whoever wrote the kernel sees them.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

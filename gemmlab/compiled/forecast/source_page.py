@@ -4,8 +4,6 @@ The page is like that of a profiler: a bar a line, its parts by what the line's 
 below a line, on demand, the instructions that the compiler made of it.
 """
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape

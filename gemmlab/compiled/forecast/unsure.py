@@ -5,8 +5,6 @@ that, and what reads this, is followed through the registers and shared memory: 
 decides what else is executed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

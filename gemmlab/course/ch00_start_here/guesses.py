@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 00, before the chapters."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gemmlab.course.guesses import Answer

@@ -1,7 +1,5 @@
 """Exercise 01.1: GEMM in NumPy, with α, β and what β = 0 means."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

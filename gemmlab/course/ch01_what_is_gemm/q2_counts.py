@@ -1,7 +1,5 @@
 """Exercise 01.2: operations, bytes and intensity of a GEMM."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercise 01.4: the smallest batch that makes a linear layer limited by arithmetic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Review questions of chapter 01, with the sectors and the ladder of the start."""
 
-from __future__ import annotations
-
 from random import Random
 
 from gemmlab.course.guesses import Answer

@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 02, intensity and limiters."""
 
-from __future__ import annotations
-
 from gemmlab import kernels
 from gemmlab.course.guesses import Answer
 from gemmlab.device import RECORDED, device

@@ -1,7 +1,5 @@
 """Exercise 02.1: bias, ReLU and residual in one kernel, judged by the bytes that it asks for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

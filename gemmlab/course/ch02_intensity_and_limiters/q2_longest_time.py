@@ -1,7 +1,5 @@
 """Exercise 02.2: the time that arithmetic and each memory need, and the longest of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Exercise 02.3: a linear layer for a small batch, whose weights are loaded once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercise 02.4: a convolution's operations and bytes, with and without its unrolled operand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial

@@ -1,7 +1,5 @@
 """Review questions of chapter 02, with the counts of chapter 1."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 

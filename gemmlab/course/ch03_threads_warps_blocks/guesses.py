@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 03, threads, warps and blocks."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

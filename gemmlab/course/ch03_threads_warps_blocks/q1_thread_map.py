@@ -1,7 +1,5 @@
 """Exercise 03.1: which thread works on which element, and how many blocks there have to be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercise 03.2: the product whose lanes stand side by side, within a budget of sectors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

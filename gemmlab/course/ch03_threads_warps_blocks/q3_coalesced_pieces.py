@@ -1,7 +1,5 @@
 """Exercise 03.3: several elements a thread, without giving each thread a piece of its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

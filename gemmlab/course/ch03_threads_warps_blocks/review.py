@@ -1,7 +1,5 @@
 """Review questions of chapter 03, with bytes, intensity and latency of chapters 1 and 2."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 04, shared-memory tiling."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy import float32
 

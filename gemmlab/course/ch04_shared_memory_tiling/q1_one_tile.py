@@ -1,7 +1,5 @@
 """Exercise 04.1: copy one tile of A and one of B, and wait for the block."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy import float32

@@ -1,7 +1,5 @@
 """Exercise 04.2: complete the kernel that shares tiles of A and B."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy import float32

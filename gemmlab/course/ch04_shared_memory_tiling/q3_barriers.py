@@ -1,7 +1,5 @@
 """Exercise 04.3: which barrier, removed, lets which thread spoil what."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from typing import Any

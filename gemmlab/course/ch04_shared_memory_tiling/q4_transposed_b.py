@@ -1,7 +1,5 @@
 """Exercise 04.4: B is stored transposed, and neither sectors nor banks may suffer for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

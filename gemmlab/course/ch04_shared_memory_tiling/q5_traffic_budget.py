@@ -1,7 +1,5 @@
 """Exercise 04.5: two elements a thread, and a budget for what is loaded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy import float32

@@ -1,7 +1,5 @@
 """Review questions of chapter 04, with intensity, sectors and wavefronts of chapters 2 and 3."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

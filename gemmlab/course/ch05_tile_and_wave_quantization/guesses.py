@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 05, tile and wave quantization."""
 
-from __future__ import annotations
-
 from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.course.guesses import Answer
 from gemmlab.measure import records

@@ -1,7 +1,5 @@
 """Exercise 05.1: at the ragged edge no warp multiplies what C does not need."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

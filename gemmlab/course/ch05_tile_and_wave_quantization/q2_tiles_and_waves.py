@@ -1,7 +1,5 @@
 """Exercise 05.2: the tiles of a product, the SMs that they occupy, and columns for nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

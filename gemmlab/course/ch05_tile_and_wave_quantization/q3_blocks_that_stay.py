@@ -1,7 +1,5 @@
 """Exercise 05.3: a persistent kernel, whose blocks take tile after tile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercise 05.4: a rule that picks the tile for any product on any GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Review questions of chapter 05, with edges and traffic of chapters 3 and 4."""
 
-from __future__ import annotations
-
 from random import Random
 
 from gemmlab.course.guesses import Answer

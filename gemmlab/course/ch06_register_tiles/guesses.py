@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 06, register tiles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercise 06.1: four elements a thread, and a budget for what is loaded from shared memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

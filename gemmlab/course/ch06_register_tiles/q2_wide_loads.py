@@ -1,7 +1,5 @@
 """Exercise 06.2: groups of four neighbours, moved by one instruction each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercise 06.3: the thread tile that another format, or another GPU, asks for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import ceil
 from typing import Any

@@ -1,7 +1,5 @@
 """Review questions of chapter 06, with loads, warps and waves of chapters 3 to 5."""
 
-from __future__ import annotations
-
 from random import Random
 
 from gemmlab.course.guesses import Answer

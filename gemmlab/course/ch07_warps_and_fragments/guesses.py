@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 07, warps and fragments."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gemmlab.course.guesses import Answer

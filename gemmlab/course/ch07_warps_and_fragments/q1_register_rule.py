@@ -1,7 +1,5 @@
 """Exercise 07.1: the row and the column that a register holds of WMMA's A, from its number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial

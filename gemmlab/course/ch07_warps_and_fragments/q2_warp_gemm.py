@@ -1,7 +1,5 @@
 """Exercise 07.2: one warp's matrix product, from fragments."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

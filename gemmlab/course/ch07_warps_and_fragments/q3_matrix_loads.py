@@ -1,7 +1,5 @@
 """Exercise 07.3: the fragments of a warp's product, loaded from shared memory by `ldmatrix`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercise 07.4: which lane, and which of its registers, holds an element of B."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.course.judging import Diagnosis, Finding, Task, functions_on_trial

@@ -1,7 +1,5 @@
 """Review questions of chapter 07, with banks and registers of chapters 4 and 6."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

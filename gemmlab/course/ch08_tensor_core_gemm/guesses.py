@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 08, a product on Tensor Cores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

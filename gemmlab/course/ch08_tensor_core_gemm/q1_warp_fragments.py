@@ -1,7 +1,5 @@
 """Exercise 08.1: a warp's tile of C, whose fragments are loaded once and used several times."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercise 08.2: where the pieces of a row lie, so that no two below each other share banks."""
 
-from __future__ import annotations
-
 import numbers
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Exercise 08.3: a tile whose pieces change places as they are copied, and are found again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercise 08.4: the warp tile that another format, or another GPU, asks for."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Exercise 08.5: a kernel of blocks on Tensor Cores: four warps share the tiles that they copy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

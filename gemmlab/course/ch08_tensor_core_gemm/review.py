@@ -1,7 +1,5 @@
 """Review questions of chapter 08, with tiles, banks and fragments of chapters 4 to 7."""
 
-from __future__ import annotations
-
 from random import Random
 
 from gemmlab.course.guesses import Answer

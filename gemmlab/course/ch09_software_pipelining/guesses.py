@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 09, software pipelining."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gemmlab import Gemm, Tiling, device, kernels, predict

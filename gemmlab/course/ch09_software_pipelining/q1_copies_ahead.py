@@ -1,7 +1,5 @@
 """Exercise 09.1: the next tile is fetched while this one is multiplied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Exercise 09.2: the time of a pipeline, from its copies, its products and its stages."""
 
-from __future__ import annotations
-
 from math import ceil
 from typing import Any
 

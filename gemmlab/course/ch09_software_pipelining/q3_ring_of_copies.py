@@ -1,7 +1,5 @@
 """Exercise 09.3: a ring of tiles that `cp.async` fills while others are multiplied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

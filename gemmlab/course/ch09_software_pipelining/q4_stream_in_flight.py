@@ -1,7 +1,5 @@
 """Exercise 09.4: a pipeline with nothing to hide behind, a matrix times a vector."""
 
-from __future__ import annotations
-
 from math import ceil
 from typing import Any
 

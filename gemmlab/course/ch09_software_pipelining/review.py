@@ -1,7 +1,5 @@
 """Review questions of chapter 09, with tiles, occupancy and Tensor Cores of chapters 4 to 8."""
 
-from __future__ import annotations
-
 from random import Random
 
 from gemmlab.course.guesses import Answer

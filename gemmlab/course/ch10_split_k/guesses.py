@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 10, split-K."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gemmlab import Gemm, device, kernels

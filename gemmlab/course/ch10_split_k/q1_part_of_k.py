@@ -1,7 +1,5 @@
 """Exercise 10.1: each block multiplies a part of k, and stores its sums in a workspace."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercise 10.2: what a split of k gains, what it costs, and which one takes least time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial

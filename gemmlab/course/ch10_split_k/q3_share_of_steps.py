@@ -1,7 +1,5 @@
 """Exercise 10.3: Stream-K, whose blocks share the steps of all tiles evenly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Exercise 10.4: a sum that is weighted by a softmax, in parts that are merged."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Callable

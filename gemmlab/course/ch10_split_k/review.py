@@ -1,7 +1,5 @@
 """Review questions of chapter 10, with bytes, tiles and waves of chapters 2, 4 and 5."""
 
-from __future__ import annotations
-
 from math import ceil
 from random import Random
 

@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 11, number formats."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gemmlab import numerics

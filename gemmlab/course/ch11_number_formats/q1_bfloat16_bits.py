@@ -1,7 +1,5 @@
 """Exercise 11.1: rounding a float32 to bfloat16, in its bits."""
 
-from __future__ import annotations
-
 import numbers
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Exercise 11.2: one block of a Tensor Core, term by term."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

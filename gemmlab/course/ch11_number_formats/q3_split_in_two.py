@@ -1,7 +1,5 @@
 """Exercise 11.3: a float32 number as two float16 numbers."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Callable
 from fractions import Fraction

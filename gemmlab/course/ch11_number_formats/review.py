@@ -1,7 +1,5 @@
 """Review questions of chapter 11, with sums and intensities of chapters 1 and 2."""
 
-from __future__ import annotations
-
 from random import Random
 
 from gemmlab.course.guesses import Answer

@@ -1,7 +1,5 @@
 """Judging a kernel of one warp whose product, by three of float16, has the accuracy of FP32."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 12, FP32 from Tensor Cores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Exercise 12.1: a warp's product with the accuracy of FP32, by three products of float16."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy import float32, uint32

@@ -1,7 +1,5 @@
 """Exercise 12.2: what passes through shared memory for a product of split operands."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercise 12.3: fragments split as they are loaded, from tiles in FP32, four words at a time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

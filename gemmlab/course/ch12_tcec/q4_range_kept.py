@@ -1,7 +1,5 @@
 """Exercise 12.4: operands of any size, brought into the range of float16 and back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

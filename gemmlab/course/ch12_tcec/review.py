@@ -1,7 +1,5 @@
 """Review questions of chapter 12, with tiles, pipelines and formats of chapters 4 to 11."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 13, in action."""
 
-from __future__ import annotations
-
 from gemmlab import device
 from gemmlab.course.ch13_in_action import block, digits, network, products
 from gemmlab.course.guesses import Answer

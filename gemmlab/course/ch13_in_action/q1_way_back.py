@@ -1,7 +1,5 @@
 """Exercise 13.1: the two products that lead a gradient back through a layer."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

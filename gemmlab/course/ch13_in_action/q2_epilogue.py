@@ -1,7 +1,5 @@
 """Exercise 13.2: the tiled product whose epilogue adds a bias and rectifies, before it stores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

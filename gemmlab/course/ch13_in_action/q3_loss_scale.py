@@ -1,7 +1,5 @@
 """Exercise 13.3: what FP16 loses of gradients, and the largest scale that loses none at the top."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercise 13.4: what a step leaves idle, and what fusing or splitting its launches would save."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_on_trial

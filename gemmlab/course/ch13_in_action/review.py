@@ -1,7 +1,5 @@
 """Review questions of chapter 13, with tiles, fusion, splits and formats of chapters 1 to 11."""
 
-from __future__ import annotations
-
 from math import ceil
 from random import Random
 

@@ -1,7 +1,5 @@
 """Answers to the questions of chapter 14, the capstone."""
 
-from __future__ import annotations
-
 from gemmlab import device
 from gemmlab.course.guesses import Answer
 from gemmlab.course.worklog import SHAPES

@@ -9,8 +9,6 @@ runs: Python's own functions without those that reach out (`builtins_of`), and o
 to others a stand-in, which has what is for answers (`StandIn`).
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

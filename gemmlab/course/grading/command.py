@@ -1,7 +1,5 @@
 """``gemmlab grade``: notebooks go in; a table, files and pages come out."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -4,8 +4,6 @@ The statements run as they stand, and may do what they like to the copy. Who sen
 is a stranger: it is read as data once more (`taken`).
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

@@ -7,8 +7,6 @@ assignment that needs more is computed in a copy of this process, and its data a
 What is no data, and whatever else would have to run here, is refused in words.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

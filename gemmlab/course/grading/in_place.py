@@ -5,8 +5,6 @@ from, and the points and reasons that they write down: no line of a submission r
 kernels.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator, Sequence

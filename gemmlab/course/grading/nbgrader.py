@@ -6,8 +6,6 @@ run a submission, `judge` hands it to the process that ``gemmlab grade`` uses, a
 reasons into the locked cells: no line of a submission runs in nbgrader's own kernel.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

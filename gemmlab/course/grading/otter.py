@@ -7,8 +7,6 @@ and gives otter an empty notebook to run: no line of a submission runs in otter'
 and reasons then take the place of what the tests have said.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

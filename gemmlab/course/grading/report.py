@@ -4,8 +4,6 @@ The pages need no network: plots stand in them as SVG. What students wrote is te
 markup.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

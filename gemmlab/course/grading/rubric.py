@@ -5,8 +5,6 @@ passed (`passed`). A rubric (`Rubric`) weighs them; a teacher edits it as a smal
 ``default.toml`` beside this module is the one that is used without.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Whose notebook a file is, by its place or by the names that Canvas and Moodle give files."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

@@ -5,8 +5,6 @@ found backwards from there (`Submission.needed`): the functions, imports and ass
 refers to, and those that these refer to.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -5,8 +5,6 @@ Rows are in the order of students and exercises, and say nothing of the machine 
 a class that is graded twice gives the same table to the byte.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter, defaultdict

@@ -10,8 +10,6 @@ Sources: namespaces(7), user_namespaces(7), pid_namespaces(7), mount_setattr(2),
 capset(2), prctl(2).
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

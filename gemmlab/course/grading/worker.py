@@ -5,8 +5,6 @@ draws from; or a log of chapter 14, and the place of the entry to judge. Each ou
 line of JSON, on what was standard output; answers have neither, since their copies close all files.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

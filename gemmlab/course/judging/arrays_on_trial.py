@@ -1,7 +1,5 @@
 """Judging a kernel that turns arrays into an array: hazards first, then the first wrong element."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ It is a copy of the process that judges, and begins by forgetting what only a ju
 (`forget`): the results that are expected, the functions that they come from, and a class's seed.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import ctypes

@@ -4,8 +4,6 @@
 explanation of a verdict.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ and each time: `seeded` then decides them. The copy in which an answer runs forg
 (`forget`), so that an answer cannot draw what is still to come.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Exercises: a task, the attempts at it, a verdict on each, and what to try next."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The first wrong result is explained by a mistake that gives exactly the results 
 or else by what the results have in common.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import numbers

@@ -1,7 +1,5 @@
 """Running a learner's code: it may raise, it may never end, and it may change what it is given."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import sys

@@ -5,8 +5,6 @@ nothing with its judge. `difference` says which argument it changed, an `Unreada
 process that reads it, and `replaced` tells whether it exchanged a part of what judges it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import inspect
 import mmap

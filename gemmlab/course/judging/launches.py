@@ -1,7 +1,5 @@
 """Building a learner's kernel and launching it on the simulator, in a process of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

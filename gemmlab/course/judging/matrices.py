@@ -4,8 +4,6 @@ A wrong result is explained by a known mistake that gives exactly this result (`
 else by the pattern of its wrong elements (`pattern`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ is read, and what an answer has touched writes it: so a `Reader` knows by name o
 and refuses every other name. Source: Python's manual, pickle, restricting globals.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Judging a kernel of one warp that multiplies fragments which it loads from shared memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ In a solution the lines from ``# [answer]`` to ``# [end]`` are the learner's; th
 their place what follows ``[answer]``, or ``...``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import textwrap

@@ -11,8 +11,6 @@ What a sheet says of an exercise comes from its `Task`, what it says of a machin
 and minutes from the notebooks: nothing is written here a second time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

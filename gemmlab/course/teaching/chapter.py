@@ -4,8 +4,6 @@ A chapter's minutes stand in its notebook. They are shared out here: a section g
 its words and to run its cells, and the exercises, alike, get the rest.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

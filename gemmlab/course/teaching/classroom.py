@@ -6,8 +6,6 @@ chapters the class has and where its files are, ``syllabus.md`` what fits into t
 ``README.md`` has the commands.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import tomllib

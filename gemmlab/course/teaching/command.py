@@ -1,7 +1,5 @@
 """``gemmlab class``: a class's folder, the teacher's answers, and exams."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -13,8 +13,6 @@ are what a learner is told one after the other. Every mistake that is listed is 
 tells apart, and has an answer among the tests that makes it.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

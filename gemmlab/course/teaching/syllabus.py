@@ -4,8 +4,6 @@ Later sections build on earlier ones, so that what does not fit is left out from
 of which less than half would fit is left out whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@
 >>> log.export("mine.html"); worklog.league(["mine/worklog-skinny.json"])   # doctest: +SKIP
 """
 
-from __future__ import annotations
-
 from gemmlab.course.worklog.judging import GPUS
 from gemmlab.course.worklog.league import League, league
 from gemmlab.course.worklog.log import Log

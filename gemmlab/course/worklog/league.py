@@ -5,8 +5,6 @@ made of its text, judged, and predicted for an H200, the same on every machine. 
 shown as the files tell them, for those who want them.
 """
 
-from __future__ import annotations
-
 import base64
 import secrets
 import tempfile

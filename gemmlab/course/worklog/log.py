@@ -1,7 +1,5 @@
 """A work log: entries in a file, each judged before it is kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A log as it is shown: a ladder of speeds, and a page with all about each entry."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

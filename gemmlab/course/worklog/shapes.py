@@ -1,7 +1,5 @@
 """The shapes that a work log is kept for, and the small cases that stand for each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -5,8 +5,6 @@ kernel calls it with one thread for each place of those before. Source of the ru
 `numba.cuda.deviceufunc`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

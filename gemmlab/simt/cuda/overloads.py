@@ -1,7 +1,5 @@
 """Forms of a kernel by types of arguments, and what Numba's compiler makes of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, MutableMapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Signatures of kernels, such as ``"void(float32[:], int32)"``, and arguments that fit them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple

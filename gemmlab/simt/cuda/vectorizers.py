@@ -1,7 +1,5 @@
 """Kernels that are made of a function: by `vectorize` of numbers, by `reduce` of two values."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import re

@@ -4,8 +4,6 @@ A turn of a loop that leaves all local variables and all memory as they were wil
 the same turn again, until somebody else changes an element that it looks at. Its lanes *spin*.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

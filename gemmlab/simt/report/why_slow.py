@@ -4,8 +4,6 @@ Each rule is a function of a report that returns what it finds. A rule speaks wh
 has a good share of all that the kernel does, so that what costs next to nothing is not named.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping

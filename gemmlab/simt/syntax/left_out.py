@@ -13,8 +13,6 @@ them too: kernels that anybody means have none.
               does not change in the loop: one store
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field

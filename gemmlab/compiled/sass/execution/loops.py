@@ -9,8 +9,6 @@ Nothing is left out where a branch or an address of the loop depends on what it 
 computed otherwise than by sums and products with constants; nor where one after it does (`stale`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

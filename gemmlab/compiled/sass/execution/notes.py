@@ -5,8 +5,6 @@ x < y that is x - y, below 0 or not; of a sum with a carry the sum, up to the ne
 Numbers that grow by the same step each time reach a bound in a time that is known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
