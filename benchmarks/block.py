@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.ch13_in_action import block as models
-from gemmlab.course.ch13_in_action import in_torch
+from gemmlab.course.ch13_in_action import block as models, in_torch
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, stamp
 from gemmlab.measure import store

@@ -14,8 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from gemmlab import Gemm, kernels
-from gemmlab.compiled.forecast import kernel as kernel_times
-from gemmlab.compiled.forecast import ready, steps
+from gemmlab.compiled.forecast import kernel as kernel_times, ready, steps
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.forecast.rungs import execute_rung, forecast_rung
 from gemmlab.compiled.sm import outcomes, simulation

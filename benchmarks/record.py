@@ -14,8 +14,7 @@ from pathlib import Path
 from benchmarks import guide_figures, held_out, held_out_families, microbenchmarks
 from benchmarks.microbenchmarks import running
 from gemmlab import cli
-from gemmlab.measure import microbenchmarks as results
-from gemmlab.measure import recording, records
+from gemmlab.measure import microbenchmarks as results, recording, records
 from gemmlab.measure.records import FIGURES
 
 

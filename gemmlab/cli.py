@@ -15,8 +15,7 @@ from gemmlab import doctor, grading
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import known
 from gemmlab.measure import recording, records
-from gemmlab.programs import following, predicting
-from gemmlab.programs import running as programs
+from gemmlab.programs import following, predicting, running as programs
 from gemmlab.programs.formats import FORMATS
 from gemmlab.programs.predicted import FORMATS as PREDICTED
 

@@ -1,8 +1,7 @@
 """Tilings: threads, shared memory, grids, and the refusal of sizes that do not fit."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling

@@ -14,10 +14,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks import ROOT, held_out, held_out_families
-from benchmarks.forecast import compiled as other_compilers
-from benchmarks.forecast import public as public_kernels
-from benchmarks.forecast import rows_anywhere as anywhere
-from benchmarks.forecast import sawtooth
+from benchmarks.forecast import (
+    compiled as other_compilers,
+    public as public_kernels,
+    rows_anywhere as anywhere,
+    sawtooth,
+)
 from benchmarks.forecast.errors import (
     LARGE,
     Compared,
@@ -31,9 +33,15 @@ from benchmarks.forecast.ladder import Case, families_cases
 from benchmarks.forecast.others.case import CLASSES
 from benchmarks.forecast.others.sets import FILES, entry
 from benchmarks.forecast.others.table import Beside, beside
-from benchmarks.forecast.published import FIRST, Published, errors, published, sources
-from benchmarks.forecast.published import SINCE as PUBLISHED_SINCE
-from benchmarks.forecast.published import predictions as of_published
+from benchmarks.forecast.published import (
+    FIRST,
+    SINCE as PUBLISHED_SINCE,
+    Published,
+    errors,
+    predictions as of_published,
+    published,
+    sources,
+)
 from benchmarks.forecast.written import RECORDED, Written, first_and_since, stored
 from benchmarks.inside import page as inside
 from benchmarks.page_tables import fold, mean, ms, percent, table, write

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from benchmarks.hardware.check import Result, bits
-from benchmarks.hardware.checks import counters as counting
-from benchmarks.hardware.checks import kernels as of_kernels
-from benchmarks.hardware.checks import loads as loading
-from benchmarks.hardware.checks import realistic as courses
+from benchmarks.hardware.checks import (
+    counters as counting,
+    kernels as of_kernels,
+    loads as loading,
+    realistic as courses,
+)
 from benchmarks.hardware.checks.sanitizer import TOOLS, WRONG, fault_line
 from benchmarks.hardware.machine import ROOT
 from benchmarks.hardware.probes.counted import CASES

@@ -15,8 +15,17 @@ from itertools import product
 import numpy as np
 
 from benchmarks.live.told import Results
-from gemmlab import Gemm, Gemms, Tiling, device, kernels, numerics, predict, predict_all
-from gemmlab import formats as number_formats
+from gemmlab import (
+    Gemm,
+    Gemms,
+    Tiling,
+    device,
+    formats as number_formats,
+    kernels,
+    numerics,
+    predict,
+    predict_all,
+)
 from gemmlab.device import Device, names
 from gemmlab.kernels import GPU, Kernel
 from gemmlab.measure import records
@@ -26,11 +35,11 @@ from gemmlab.model import (
     layers,
     limiter,
     occupancy,
+    quantization as tiles,
     register_blocking,
     traffic,
     transactions,
 )
-from gemmlab.model import quantization as tiles
 from gemmlab.multiplication import choosing
 
 LARGE = 65536

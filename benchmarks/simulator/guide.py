@@ -22,8 +22,7 @@ from benchmarks.samples.host_scripts import SCRIPTS
 from benchmarks.samples.numba_examples import EXAMPLES, FOUND, LEFT_OUT, RIGHT
 from benchmarks.samples.realistic import BENIGN, CASES, is_right, simulated
 from benchmarks.samples.wrong_kernels import FILES, MAX_STEPS, findings, load
-from benchmarks.simulator import numba_simulator as numbas
-from benchmarks.simulator import numba_tests, speed
+from benchmarks.simulator import numba_simulator as numbas, numba_tests, speed
 from benchmarks.simulator.work import WORKS
 from gemmlab.simt import Hazard
 from gemmlab.simt.syntax.names import INTRINSICS

@@ -2,8 +2,7 @@
 
 from contextlib import suppress
 
-from gemmlab import Gemm, kernels, plots
-from gemmlab import device as load_device
+from gemmlab import Gemm, device as load_device, kernels, plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of

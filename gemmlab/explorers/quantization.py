@@ -6,8 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gemmlab import Device, Gemm, Gemms, Tiling, kernels, plots
-from gemmlab import device as load_device
+from gemmlab import Device, Gemm, Gemms, Tiling, device as load_device, kernels, plots
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Number, dropdown, offer
 from gemmlab.kernels import Kernel
@@ -15,8 +14,7 @@ from gemmlab.measure import backends, records
 from gemmlab.measure.measurement import Measurement
 from gemmlab.measure.records import series
 from gemmlab.model.in_tiles import TILES, in_tiles
-from gemmlab.model.quantization import Quantization as Cut
-from gemmlab.model.quantization import Tile, quantization
+from gemmlab.model.quantization import Quantization as Cut, Tile, quantization
 from gemmlab.plots import si
 from gemmlab.plots.shared import style
 

@@ -1,7 +1,6 @@
 """The roofline explorer: move a problem along the roof and read what limits it."""
 
-from gemmlab import Gemm, plots
-from gemmlab import device as load_device
+from gemmlab import Gemm, device as load_device, plots
 from gemmlab.device import RECORDED, Device, names
 from gemmlab.explorers.shared.base import Explorer, Picture, row
 from gemmlab.explorers.shared.controls import Size, dropdown, sizes_of

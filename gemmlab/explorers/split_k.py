@@ -6,8 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from gemmlab import Gemm, Tiling, kernels, plots
-from gemmlab import device as load_device
+from gemmlab import Gemm, Tiling, device as load_device, kernels, plots
 from gemmlab.device import RECORDED, Device
 from gemmlab.explorers.shared import offers, running
 from gemmlab.explorers.shared.base import Picture, row

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from gemmlab import Gemm, Tiling, kernels, plots
-from gemmlab import device as load_device
+from gemmlab import Gemm, Tiling, device as load_device, kernels, plots
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
 from gemmlab.explorers.shared import controls, running

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gemmlab import Gemm, Tiling, kernels, plots
-from gemmlab import device as load_device
+from gemmlab import Gemm, Tiling, device as load_device, kernels, plots
 from gemmlab.device import RECORDED
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Explorer, Picture, row

@@ -1,7 +1,6 @@
 """The thread-tile explorer: the shared loads, the speed and the limit of each thread tile."""
 
-from gemmlab import Gemm, Tiling, kernels, plots
-from gemmlab import device as load_device
+from gemmlab import Gemm, Tiling, device as load_device, kernels, plots
 from gemmlab.device import RECORDED
 from gemmlab.explorers.shared import offers
 from gemmlab.explorers.shared.base import Picture, row

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from gemmlab import Gemm, kernels, plots
-from gemmlab import device as load_device
+from gemmlab import Gemm, device as load_device, kernels, plots
 from gemmlab.arguments import whole_number
 from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.compiled.sm.result import SCHEDULERS, Reason

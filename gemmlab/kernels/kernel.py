@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gemmlab import Device, Tiling
-from gemmlab import device as load_device
+from gemmlab import Device, Tiling, device as load_device
 from gemmlab.formats import number_format
 from gemmlab.model.traffic import Work
 from gemmlab.problem import Arithmetic, Gemm

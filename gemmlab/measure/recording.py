@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from gemmlab import Tiling, kernels
-from gemmlab import device as load_device
+from gemmlab import Tiling, device as load_device, kernels
 from gemmlab.device import RECORDED, Device
 from gemmlab.formats import FORMATS
 from gemmlab.here.detection import detect

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from gemmlab import Device, Gemm, Tiling
-from gemmlab import device as load_device
+from gemmlab import Device, Gemm, Tiling, device as load_device
 from gemmlab.model import occupancy
 from gemmlab.model.bounds import RESOURCES, Predictions, Rates, least_times, predict_all
 from gemmlab.model.counters import TransactionCounters

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab import Device
-from gemmlab import device as load_device
+from gemmlab import Device, device as load_device
 from gemmlab.problem import Gemms, Product
 
 # What a resource of `times` is called; L1 and shared memory are told apart in `Prediction`.

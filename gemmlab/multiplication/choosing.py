@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gemmlab import kernels
-from gemmlab.device import Device
-from gemmlab.device import device as load_device
+from gemmlab.device import Device, device as load_device
 from gemmlab.kernels.batched.fewer_products import WHOLE, has_low
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH

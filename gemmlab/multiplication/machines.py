@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.device import RECORDED
-from gemmlab.device import device as load_device
+from gemmlab.device import RECORDED, device as load_device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import numba_cuda
 from gemmlab.instructions import tensor_map

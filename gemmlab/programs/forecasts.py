@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gemmlab.compiled.sass.execution.machine import Dim, dim
-from gemmlab.device import Device
-from gemmlab.device import device as device_called
+from gemmlab.device import Device, device as device_called
 from gemmlab.here import numbas
 from gemmlab.measure.backends import stopping, trial
 from gemmlab.model import occupancy

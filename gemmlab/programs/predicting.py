@@ -25,8 +25,7 @@ from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sass.execution.machine import Dim, dim
 from gemmlab.compiled.sm.facts import known
-from gemmlab.device import device as device_called
-from gemmlab.device import name_of
+from gemmlab.device import device as device_called, name_of
 from gemmlab.here.detection import detect
 from gemmlab.measure.backends import trial
 from gemmlab.programs import beside, forecasts, running

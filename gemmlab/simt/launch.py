@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from gemmlab.arguments import whole_number
-from gemmlab.device import Device
-from gemmlab.device import device as device_called
+from gemmlab.device import Device, device as device_called
 from gemmlab.here import numbas
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.barriers import check_resident, held_at_once, may_wait, waits_for_grid

@@ -9,8 +9,7 @@ from benchmarks import microbenchmarks
 from benchmarks.microbenchmarks import running
 from benchmarks.record import main
 from gemmlab import cli, device
-from gemmlab.measure import microbenchmarks as results
-from gemmlab.measure import recording
+from gemmlab.measure import microbenchmarks as results, recording
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from gemmlab.explorers import DotError, Rounding
-from gemmlab.explorers import dot_error as module
+from gemmlab.explorers import DotError, Rounding, dot_error as module
 from gemmlab.explorers.dot_error import APART, spread
 from gemmlab.explorers.rounding import CHOICES, digits, neighbours, parts, told_apart
 from gemmlab.numerics import ACCUMULATIONS, FORMATS, ROUNDINGS, round_to, ulp

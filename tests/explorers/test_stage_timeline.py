@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from gemmlab import kernels, plots
-from gemmlab.explorers import StageTimeline
-from gemmlab.explorers import stage_timeline as module
+from gemmlab.explorers import StageTimeline, stage_timeline as module
 from gemmlab.explorers.shared import preparing
 from gemmlab.explorers.stage_timeline import SHOWN, STEPS, found
 from gemmlab.explorers.timeline import rung

@@ -5,8 +5,7 @@ import threading
 import pytest
 
 from gemmlab import device, kernels, plots, records
-from gemmlab.explorers import Stages
-from gemmlab.explorers import stages as module
+from gemmlab.explorers import Stages, stages as module
 from gemmlab.explorers.stages import (
     KERNEL,
     PROBLEM,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gemmlab import plots
-from gemmlab.explorers import Tcec
-from gemmlab.explorers import tcec as module
+from gemmlab.explorers import Tcec, tcec as module
 from gemmlab.numerics import POLICIES, Policy, backward_error, emulated_matmul
 
 

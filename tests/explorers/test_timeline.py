@@ -13,8 +13,16 @@ from gemmlab.compiled.sm.result import SCHEDULERS
 from gemmlab.compiled.sm.streams import Effects
 from gemmlab.explorers import Timeline, timeline
 from gemmlab.explorers.shared import preparing
-from gemmlab.explorers.timeline import LADDERS, LEFT_OUT, PROBLEM, SHOWN, STARTS, rung, simulated
-from gemmlab.explorers.timeline import warps as warps_of
+from gemmlab.explorers.timeline import (
+    LADDERS,
+    LEFT_OUT,
+    PROBLEM,
+    SHOWN,
+    STARTS,
+    rung,
+    simulated,
+    warps as warps_of,
+)
 from gemmlab.plots import number, si
 from tests.support.waiting import SECONDS, until
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.samples.realistic import CASES, is_right
-from gemmlab import Gemm, cuda, kernels, predict_time
-from gemmlab import device as load_device
+from gemmlab import Gemm, cuda, device as load_device, kernels, predict_time
 from gemmlab.compiled.forecast import rung_listings
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.sass.compiling import cubin, listing

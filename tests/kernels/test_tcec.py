@@ -19,10 +19,8 @@ from gemmlab.instructions import (
     unpack_f16x2,
 )
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tcec import tcec_fused as fused
-from gemmlab.kernels.tcec import tcec_registers as rung
-from gemmlab.kernels.tcec.shared import policy_products as products
-from gemmlab.kernels.tcec.shared import split_operands as halves
+from gemmlab.kernels.tcec import tcec_fused as fused, tcec_registers as rung
+from gemmlab.kernels.tcec.shared import policy_products as products, split_operands as halves
 from gemmlab.kernels.tcec.shared.splitting import SCALE
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.measure.backends import gpu

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import matmul as benchmark
-from benchmarks import readme
+from benchmarks import matmul as benchmark, readme
 from gemmlab.measure import store
 from gemmlab.measure.beside import Beside, Joules, beside_torch
 

@@ -6,11 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks import block as of_block
-from benchmarks import training as benchmark
+from benchmarks import block as of_block, training as benchmark
 from gemmlab import Gemm, Tiling, device, kernels
-from gemmlab.course.ch13_in_action import block as models
-from gemmlab.course.ch13_in_action import dense, digits, network, products, step
+from gemmlab.course.ch13_in_action import block as models, dense, digits, network, products, step
 from gemmlab.measure import store
 from gemmlab.measure.benchmarks import (
     BlockKernel,

@@ -91,6 +91,12 @@ def test_no_module_needs_itself_for_its_annotations_either():
     assert cycle(graph) != []  # the rule can fail
 
 
+def test_few_lines_import():
+    """One line in twenty at most: more would tell of parts that know too much of each other."""
+    lines = [line.lstrip() for path in FILES for line in path.read_text("utf-8").splitlines()]
+    assert sum(line.startswith(("import ", "from ")) for line in lines) <= len(lines) / 20
+
+
 def test_few_modules_serve_one_other_alone():
     """Such a module needs a reason: it is a rung, a chapter, a backend or an idea of its own."""
     users = Counter(name for found in package().values() for name in found)

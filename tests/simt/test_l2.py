@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gemmlab import Gemm, cuda, device, kernels, simulate
 from gemmlab.simt.memory import l2

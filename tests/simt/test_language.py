@@ -19,8 +19,7 @@ from benchmarks.samples.language_kernels import (
     strided,
 )
 from gemmlab import cuda, last_report, simulate
-from gemmlab.simt import HazardError, UnsupportedError
-from gemmlab.simt import cuda as stand_in
+from gemmlab.simt import HazardError, UnsupportedError, cuda as stand_in
 from gemmlab.simt.syntax.names import INTRINSICS
 from tests.support.one_thread import one_by_one
 

@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 from benchmarks.samples.numba_examples import EXAMPLES, FOUND, RIGHT
-from gemmlab.simt import HazardError
-from gemmlab.simt import cuda as stand_in
+from gemmlab.simt import HazardError, cuda as stand_in
 from gemmlab.simt.cuda.random import create_xoroshiro128p_states
 from tests.support.paths import ROOT
 

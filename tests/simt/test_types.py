@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy import float32, int8, int32, int64, uint8, uint32, uint64
 
 from gemmlab import cuda, simulate

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from gemmlab import device as load_device
-from gemmlab import simulate
+from gemmlab import device as load_device, simulate
 from gemmlab.device import RECORDED
 from gemmlab.measure.backends.checking import workspace
 from gemmlab.model.counters import TransactionCounters

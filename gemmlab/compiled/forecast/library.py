@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab import Device, Gemm
-from gemmlab import device as load_device
+from gemmlab import Device, Gemm, device as load_device
 from gemmlab.compiled.forecast.whole_gpu import launch_latency, stream_bandwidth
 from gemmlab.measure import records, store
 from gemmlab.model.alignment import WIDEST, row_alignment

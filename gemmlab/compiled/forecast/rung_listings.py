@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab import Gemm, Tiling
-from gemmlab import device as load_device
+from gemmlab import Gemm, Tiling, device as load_device
 from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.sass.compiling import listing, with_lines
 from gemmlab.compiled.sass.execution.asynchronous import standing_for

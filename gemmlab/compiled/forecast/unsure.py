@@ -17,9 +17,9 @@ from gemmlab.compiled.sass.listing import (
     Instruction,
     Listing,
     Predicate,
+    Register as Reg,
     parse,
 )
-from gemmlab.compiled.sass.listing import Register as Reg
 from gemmlab.compiled.sm.pipes import GROUP_OF
 
 _START = {"R": 0, "UR": 256, "P": 320, "UP": 328}  # of a file's bits in a set of registers

@@ -11,12 +11,12 @@ from gemmlab.course.judging import (
     Diagnosis,
     Finding,
     Task,
+    arrays_on_trial as trial,
     drawing,
     kernels_on_trial,
     matrices,
     timed,
 )
-from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.device import RECORDED, device
 from gemmlab.simt import Report, cuda

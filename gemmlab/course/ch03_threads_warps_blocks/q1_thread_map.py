@@ -10,12 +10,12 @@ from gemmlab.course.judging import (
     Diagnosis,
     Finding,
     Task,
+    arrays_on_trial as trial,
     drawing,
     guard,
     matrices,
     timed,
 )
-from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.source import short
 from gemmlab.device import RECORDED, device

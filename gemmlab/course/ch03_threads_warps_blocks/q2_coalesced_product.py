@@ -7,8 +7,16 @@ import numpy as np
 from numpy import float32
 
 from gemmlab import kernels
-from gemmlab.course.judging import FAILING, Diagnosis, Finding, Task, drawing, matrices, timed
-from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging import (
+    FAILING,
+    Diagnosis,
+    Finding,
+    Task,
+    arrays_on_trial as trial,
+    drawing,
+    matrices,
+    timed,
+)
 from gemmlab.course.judging.launches import Launch
 from gemmlab.problem import Gemm
 from gemmlab.simt import Report, cuda

@@ -5,8 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, matrices, timed
-from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging import (
+    Diagnosis,
+    Finding,
+    Task,
+    arrays_on_trial as trial,
+    drawing,
+    matrices,
+    timed,
+)
 from gemmlab.course.judging.launches import Launch
 from gemmlab.device import RECORDED, device
 from gemmlab.model.transactions import SECTOR

@@ -11,12 +11,12 @@ from gemmlab.course.judging import (
     Diagnosis,
     Finding,
     Task,
+    arrays_on_trial as trial,
     drawing,
     matrices,
     one_warp,
     timed,
 )
-from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16, pack_f16x2
 from gemmlab.numerics import fused_dot_add

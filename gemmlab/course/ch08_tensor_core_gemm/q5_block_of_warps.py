@@ -11,13 +11,13 @@ from gemmlab.course.judging import (
     Diagnosis,
     Finding,
     Task,
+    arrays_on_trial as trial,
     drawing,
     kernels_on_trial,
     matrices,
     one_warp,
     timed,
 )
-from gemmlab.course.judging import arrays_on_trial as trial
 from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.one_warp import product
 from gemmlab.device import RECORDED, device

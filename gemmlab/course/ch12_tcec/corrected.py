@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import FAILING, Finding, drawing
-from gemmlab.course.judging import arrays_on_trial as trial
+from gemmlab.course.judging import FAILING, Finding, arrays_on_trial as trial, drawing
 from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.launches import Launch
 from gemmlab.numerics import POLICIES, Policy, emulated_matmul, forward_error, split

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.course.judging import arrays_on_trial as trial
-from gemmlab.course.judging import drawing, kernels_on_trial, timed
+from gemmlab.course.judging import arrays_on_trial as trial, drawing, kernels_on_trial, timed
 from gemmlab.course.judging.arrays_on_trial import scaled
 from gemmlab.course.judging.launches import Launch
 from gemmlab.course.judging.verdict import FAILING, Diagnosis, Finding

@@ -24,8 +24,7 @@ from gemmlab.course.judging.kernels_on_trial import PARAMETERS
 from gemmlab.course.judging.launches import Launch, built
 from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import Finding
-from gemmlab.device import RECORDED, Device
-from gemmlab.device import device as load_device
+from gemmlab.device import RECORDED, Device, device as load_device
 from gemmlab.here import compilers
 from gemmlab.kernels import Kernel, own
 from gemmlab.measure import records

@@ -15,8 +15,7 @@
 
 from gemmlab.course.worklog.judging import GPUS
 from gemmlab.course.worklog.league import League, league
-from gemmlab.course.worklog.log import Log
-from gemmlab.course.worklog.log import open_log as open
+from gemmlab.course.worklog.log import Log, open_log as open
 from gemmlab.course.worklog.page import BESIDE, WORKED
 from gemmlab.course.worklog.shapes import SHAPES, Shape
 

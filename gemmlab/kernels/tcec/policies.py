@@ -13,8 +13,7 @@ from gemmlab import Gemm, Tiling
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.tcec.shared.product_sums import variant as variant_of
 from gemmlab.kernels.tcec.shared.splitting import SCALE
-from gemmlab.kernels.tcec.tcec_registers import DEFAULT, tcec_registers
-from gemmlab.kernels.tcec.tcec_registers import work as work_of
+from gemmlab.kernels.tcec.tcec_registers import DEFAULT, tcec_registers, work as work_of
 from gemmlab.model import traffic
 from gemmlab.numerics import POLICIES, Policy
 

@@ -62,8 +62,10 @@ from gemmlab.kernels.tensor_core.shared.tma_tiles import (
     tensor_maps,
     turning,
 )
-from gemmlab.kernels.tensor_core.warp_specialised import configure as configure_three
-from gemmlab.kernels.tensor_core.warp_specialised import threads as threads_of_three
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    configure as configure_three,
+    threads as threads_of_three,
+)
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling

@@ -22,8 +22,12 @@ from gemmlab.kernels.tcec.shared import product_sums
 from gemmlab.kernels.tcec.shared.product_sums import are_aligned
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.kernels.tensor_core.shared import shared_layouts, warp_mma
-from gemmlab.kernels.tensor_core.shared.shared_layouts import BYTES, PIECE, Place
-from gemmlab.kernels.tensor_core.shared.shared_layouts import moved as pieces_moved
+from gemmlab.kernels.tensor_core.shared.shared_layouts import (
+    BYTES,
+    PIECE,
+    Place,
+    moved as pieces_moved,
+)
 from gemmlab.kernels.tensor_core.shared.warp_mma import STEP
 from gemmlab.model import traffic
 from gemmlab.problem import LAYOUTS, Gemm

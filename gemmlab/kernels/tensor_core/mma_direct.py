@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy import float32, uint32
 
-from gemmlab.instructions import layout as layout_of
-from gemmlab.instructions import pack_f16x2
+from gemmlab.instructions import layout as layout_of, pack_f16x2
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device, threads_in_a_row
 from gemmlab.kernels.tensor_core.shared import warp_mma
 from gemmlab.kernels.tensor_core.shared.shared_layouts import inside, zero_of

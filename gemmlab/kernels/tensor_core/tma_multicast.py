@@ -49,9 +49,13 @@ from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
 from gemmlab.kernels.tensor_core.shared.tma_tiles import WORD, shape
 from gemmlab.kernels.tensor_core.tma_stored import check, room, through_slabs, tma_stored
-from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, threads
-from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
-from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    FEW,
+    MANY,
+    build as stored_by_threads,
+    threads,
+    work as work_by_threads,
+)
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda

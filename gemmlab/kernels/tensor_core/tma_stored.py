@@ -45,9 +45,13 @@ from gemmlab.kernels.tensor_core.shared.accumulators import WARP_ROWS
 from gemmlab.kernels.tensor_core.shared.rasterisation import corners
 from gemmlab.kernels.tensor_core.shared.shared_layouts import variant as of_operands
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, shape
-from gemmlab.kernels.tensor_core.warp_specialised import FEW, MANY, warp_specialised
-from gemmlab.kernels.tensor_core.warp_specialised import build as stored_by_threads
-from gemmlab.kernels.tensor_core.warp_specialised import work as work_by_threads
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    FEW,
+    MANY,
+    build as stored_by_threads,
+    warp_specialised,
+    work as work_by_threads,
+)
 from gemmlab.model import traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab import Tiling
-from gemmlab import device as load_device
+from gemmlab import Tiling, device as load_device
 from gemmlab.device import RECORDED, Device
 from gemmlab.formats import from_memory
 from gemmlab.here.driver import UNKNOWN

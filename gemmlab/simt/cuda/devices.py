@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, Self
 
-from gemmlab.device import RECORDED
-from gemmlab.device import device as device_called
+from gemmlab.device import RECORDED, device as device_called
 from gemmlab.simt.machine.limits import MAX_GRID, MAX_Z
 
 __all__ = [

@@ -13,8 +13,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from benchmarks.hardware.agreement.grammar import generate
 from benchmarks.hardware.agreement.one_by_one import one_by_one

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.forecast import pages, written
-from benchmarks.forecast.others import __main__ as command
-from benchmarks.forecast.others import timing
+from benchmarks.forecast.others import __main__ as command, timing
 from benchmarks.forecast.others.case import CLASSES, IRREGULAR, REGULAR, cases
 from benchmarks.forecast.others.predicting import predicted
 from benchmarks.forecast.others.sets import FILES, FIRST, SECOND, SETS, asked, entry

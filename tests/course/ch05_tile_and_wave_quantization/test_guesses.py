@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from gemmlab import Gemm, Tiling, device, kernels, run
-from gemmlab.course.ch05_tile_and_wave_quantization import guesses as answers
 from gemmlab.course.ch05_tile_and_wave_quantization import (
+    guesses as answers,
     q1_only_what_is_needed as only_what_is_needed,
 )
 from gemmlab.simt import simulate

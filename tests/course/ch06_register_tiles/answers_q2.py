@@ -3,8 +3,7 @@
 from numpy import float32
 
 from gemmlab import cuda
-from gemmlab.course.ch06_register_tiles.q2_wide_loads import ZEROS
-from gemmlab.course.ch06_register_tiles.q2_wide_loads import build_fours as build
+from gemmlab.course.ch06_register_tiles.q2_wide_loads import ZEROS, build_fours as build
 from gemmlab.instructions import (
     load_v4,
     store_v4,

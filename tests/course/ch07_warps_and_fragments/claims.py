@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gemmlab.course.ch07_warps_and_fragments import guesses
-from gemmlab.course.ch07_warps_and_fragments import q3_matrix_loads as matrix_loads
+from gemmlab.course.ch07_warps_and_fragments import guesses, q3_matrix_loads as matrix_loads
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16
 from gemmlab.kernels.fragments import WHERE
 from gemmlab.model import transactions

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from gemmlab import device, simulate
-from gemmlab.course.ch07_warps_and_fragments import q1_register_rule as register_rule
-from gemmlab.course.ch07_warps_and_fragments import q3_matrix_loads as matrix_loads
+from gemmlab.course.ch07_warps_and_fragments import (
+    q1_register_rule as register_rule,
+    q3_matrix_loads as matrix_loads,
+)
 from gemmlab.instructions import layout, mma_m16n8k16_f32_f16
 from gemmlab.kernels.fragments import WHERE, launch, prefix_sum
 from gemmlab.measure.benchmarks import fragment_uses

@@ -12,8 +12,10 @@ from gemmlab import Gemm, Tiling, device, kernels, predict, records, run
 from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.steps import steps
 from gemmlab.compiled.sm.facts import facts
-from gemmlab.course.ch08_tensor_core_gemm import q2_places_of_pieces as places_of_pieces
-from gemmlab.course.ch08_tensor_core_gemm import q4_warp_tile_counts as warp_tile_counts
+from gemmlab.course.ch08_tensor_core_gemm import (
+    q2_places_of_pieces as places_of_pieces,
+    q4_warp_tile_counts as warp_tile_counts,
+)
 from gemmlab.device import sources
 from gemmlab.explorers.swizzle import LENGTHS, tiling
 from gemmlab.kernels.tensor_core.shared.shared_layouts import in_rows, swizzled

@@ -2,8 +2,7 @@
 
 from gemmlab import kernels, records
 from gemmlab.compiled.sm.facts import facts
-from gemmlab.course.ch09_software_pipelining import guesses
-from gemmlab.course.ch09_software_pipelining import q1_copies_ahead as copies_ahead
+from gemmlab.course.ch09_software_pipelining import guesses, q1_copies_ahead as copies_ahead
 from gemmlab.course.judging import timed
 from gemmlab.explorers.stage_timeline import found as stages_over_time
 from gemmlab.instructions.warpgroup import WARPGROUP

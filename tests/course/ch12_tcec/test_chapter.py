@@ -13,8 +13,7 @@ from gemmlab.compiled.sm.facts import facts
 from gemmlab.explorers import tcec
 from gemmlab.kernels.tcec import tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME
-from gemmlab.kernels.tcec.shared import policy_products as products
-from gemmlab.kernels.tcec.shared import warpgroup_tiles
+from gemmlab.kernels.tcec.shared import policy_products as products, warpgroup_tiles
 from gemmlab.measure.benchmarks import matmul_times, tcec_errors
 from gemmlab.model.literature import published
 from gemmlab.model.register_blocking import split_in_memory, split_in_registers, warp_product

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gemmlab.course.ch13_in_action import block as transformer
-from gemmlab.course.ch13_in_action import digits, network
+from gemmlab.course.ch13_in_action import block as transformer, digits, network
 from gemmlab.course.ch13_in_action.guesses import VANISHING
 from gemmlab.course.ch13_in_action.q4_what_to_change import fused, in_parts
 from gemmlab.formats import FORMATS

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from gemmlab import Gemm, device, kernels, records
-from gemmlab.course.ch13_in_action import block as transformer
-from gemmlab.course.ch13_in_action import digits, network, products, step
+from gemmlab.course.ch13_in_action import block as transformer, digits, network, products, step
 from gemmlab.measure.benchmarks import block_times, training
 from tests.support.paths import ROOT
 

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from gemmlab.course.ch13_in_action import digits, network, step
-from gemmlab.course.ch13_in_action import guesses as answers
+from gemmlab.course.ch13_in_action import digits, guesses as answers, network, step
 from tests.support.paths import ROOT
 
 RECORDED = ROOT / "gemmlab/recorded/h100_sxm"

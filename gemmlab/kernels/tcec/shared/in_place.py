@@ -22,8 +22,7 @@ from gemmlab.kernels.simt.shared.vector_access import FOUR, ZEROS, reading
 from gemmlab.kernels.tcec.shared.product_sums import PRODUCTS, are_aligned, flops
 from gemmlab.kernels.tcec.shared.splitting import split_two
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c
-from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k
-from gemmlab.kernels.tensor_core.shared.tma_tiles import shape as of_halves
+from gemmlab.kernels.tensor_core.shared.tma_tiles import BLOCK, DEPTH, along_k, shape as of_halves
 from gemmlab.model import traffic
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
