@@ -164,3 +164,20 @@ def registers() -> Answer:
             "threads, and more than 255 no thread can have.",
         },
     )
+
+
+def multicast() -> Answer:
+    """By how many percent are the bytes fewer that a cluster of two blocks asks L2 for?"""
+    bm, bn, _ = kernels.tma_multicast.default.block
+    alone, pair = 2 * (bm + bn), 2 * bm + bn
+    return Answer(
+        100 * (1 - pair / alone),
+        f"Of k = 1 the two ask for 2 · ({bm} + {bn}) = {alone} elements alone, and as a cluster "
+        f"for 2 · {bm} + {bn} = {pair}: B comes once, A is each one's own.",
+        {
+            50: "Half of all would be less; but the rows of A are each block's own.",
+            100 * pair / alone: "That is what is left.",
+            100 * bm / alone: "That is one of the two tiles of A; it is B that comes once.",
+        },
+        within=0.05,
+    )

@@ -149,6 +149,8 @@ def probe(verdict: Verdict) -> str:
     case = (
         told.get(FAILING) or told.get(DRAWN_ANEW) or told.get("Worst case") or told.get("Case", "")
     )
+    if "probe" in details:
+        return details["probe"]
     if "error" in details and "line" in details:
         return (
             f"Put a `print(...)` of every value that line {details['line']} uses just above it, "

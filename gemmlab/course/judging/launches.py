@@ -10,6 +10,7 @@ from gemmlab.course.judging import guard, integrity, source
 from gemmlab.course.judging.apart import apart
 from gemmlab.course.judging.integrity import copied
 from gemmlab.course.judging.verdict import Finding
+from gemmlab.instructions import tensor_map
 from gemmlab.simt import Hazard, Report, simulate
 from gemmlab.simt.numbers.lanes import Dim3
 from gemmlab.simt.races.hazards import Note
@@ -25,6 +26,8 @@ class Launch:
     sizes : what `build` is called with; grid, block : as (x, y), or (x,)
     arguments : of the kernel; the arrays stay as they are
     trace : lines whose accesses are kept, as `simulate` takes them
+    shared_bytes : dynamic shared memory of a block [B]
+    boxes : rows of the boxes in which the TMA copies the first arguments, whose maps a kernel gets
     """
 
     sizes: tuple[Any, ...]
@@ -32,6 +35,8 @@ class Launch:
     block: tuple[int, ...]
     arguments: tuple[Any, ...]
     trace: str | tuple[str, ...] = ()
+    shared_bytes: int = 0
+    boxes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,11 @@ def _one(
     if isinstance(kernel, Finding):
         return kernel
     arguments = copied(launch.arguments)
+    maps = list(map(tensor_map, arguments, launch.boxes))
+    given = *maps, *arguments[len(maps) :]
     try:
         report = simulate(
-            kernel, launch.grid, launch.block, *arguments,
+            kernel, launch.grid, launch.block, *given, shared_bytes=launch.shared_bytes,
             on_hazard="collect", max_steps=MAX_STEPS, shares=True, trace=launch.trace,
         )  # fmt: skip
     except Exception as error:

@@ -1,89 +1,175 @@
 """Answers to exercise 09.4."""
 
-from math import ceil
+from gemmlab.course.ch09_software_pipelining.q4_producer import build_producer
+from tests.course.answers import edited, fooling, for_ever, wrong
 
-from gemmlab.course.ch09_software_pipelining.q4_stream_in_flight import (
-    FITTED,
-    MEMORIES,
-    RINGS,
-    share,
-    stages,
-    wanted,
-)
-from tests.course.answers import Wrong, edited, fooling, for_ever, from_the_judge, table
+ROLE = "if thread == 128:"
+STEP = "step = 0\n            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):\n"
+CORNER = "                row, col = tile // across * 64, tile % across * 32\n"
+LOOP = f"{CORNER}                for p in range(0, k, 64):"
+TILES = f"            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):\n{CORNER}"
+SLOT = "                    s = step % S\n                    mbarrier_wait(empty"
+PARITY = "(step // S & 1) ^ 1"
+WAIT = f"                    mbarrier_wait(empty, s, {PARITY})\n"
+SIZE = "A_BYTES + B_BYTES)\n                    tma"
+EXPECT = "                    mbarrier_arrive_expect(full, s, A_BYTES + B_BYTES)\n"
+LOAD_A = "                    tma_load(As, s, 0, 0, A, row, p, full, s)\n"
+LOAD_B = "                    tma_load(Bs, s, 0, 0, B, col, p, full, s)\n"
+NEXT = f"{LOAD_B}                    step += 1\n"
+MULTIPLY = "                    multiply_tiles(acc, As, Bs, s, p == 0)\n"
+RELEASE = """                    if thread == 0:
+                        mbarrier_arrive(empty, s)
+"""
 
 
-def _counted(tile, blocks, wanted):
-    depth = 1
-    while (depth - 1) * tile * blocks < wanted:
-        depth += 1
-    return depth
+def of(misconception, diagnosis, *edits):
+    return wrong(build_producer, misconception, diagnosis, *edits)
 
 
+def sized(bytes_):
+    """The edit that expects other bytes."""
+    return SIZE, SIZE.replace("A_BYTES + B_BYTES", bytes_)
+
+
+PRODUCER = TILES + f"{LOOP.removeprefix(CORNER)}\n                    s = step % S\n"
+PRODUCER += WAIT + EXPECT + LOAD_A + LOAD_B + "                    step += 1\n"
 RIGHT = {
-    "counted": (
-        lambda bandwidth, latency, sms: bandwidth / sms * latency,
-        _counted,
-        lambda depth, tile, blocks, wanted: min(wanted, blocks * (depth - 1) * tile) / wanted,
-    ),
-    "rounded up by hand": (
-        lambda bandwidth, latency, sms: latency * bandwidth * (1 / sms),
-        lambda tile, blocks, wanted: 1 - (-wanted // (tile * blocks)),
-        lambda depth, tile, blocks, wanted: (
-            1.0 if (depth - 1) * tile * blocks >= wanted else (depth - 1) * tile * blocks / wanted
+    "stage and parity kept": (
+        edited(
+            build_producer,
+            (f"            step = 0\n{PRODUCER}", """
+            stage, parity = 0, 1
+            for tile in range(cuda.blockIdx.x, tiles, cuda.gridDim.x):
+                for p in range(0, k, 64):
+                    mbarrier_wait(empty, stage, parity)
+                    mbarrier_arrive_expect(full, stage, 2 * 64 * (64 + 32))
+                    tma_load(Bs, stage, 0, 0, B, tile % across * 32, p, full, stage)
+                    tma_load(As, stage, 0, 0, A, tile // across * 64, p, full, stage)
+                    stage += 1
+                    if stage == S:
+                        stage, parity = 0, 1 - parity
+""".lstrip("\n")),
         ),
     ),
-}
-
-
-def _wanted(misconception, diagnosis, new):
-    answer = edited(wanted, ("bandwidth * latency / sms", new))
-    return Wrong(misconception, diagnosis, (answer, stages, share))
-
-
-def _stages(misconception, diagnosis, new):
-    answer = edited(stages, ("1 + ceil(wanted / (blocks * tile))", new))
-    return Wrong(misconception, diagnosis, (wanted, answer, share))
-
-
-def _share(misconception, diagnosis, new):
-    answer = edited(share, ("min(1, (stages - 1) * blocks * tile / wanted)", new))
-    return Wrong(misconception, diagnosis, (wanted, stages, answer))
-
-
-WRONG = {
-    "the GPU's": _wanted("an SM needs it all", "of-the-whole-gpu", "bandwidth * latency"),
-    "divided": _wanted("slow memory needs less", "divided-by-latency", "bandwidth / latency / sms"),
-    "a second": _wanted("bandwidth is what is under way", "in-a-second", "bandwidth / sms"),
-    "a gap": _wanted("two of three are enough", "not-attempted", "..."),
-    "no room to work": _stages(
-        "all stages are under way", "present-tile-forgotten", "ceil(wanted / (blocks * tile))"
+    "bytes are expected behind the copies": (
+        edited(build_producer, (EXPECT + LOAD_A + LOAD_B, LOAD_A + LOAD_B + EXPECT)),
     ),
-    "a block": _stages("a ring is all there is", "one-block", "1 + ceil(wanted / tile)"),
-    "down": _stages("// is enough", "rounded-down", "1 + wanted // (blocks * tile)"),
-    "a fraction": _stages("stages are numbers", "not-whole", "1 + wanted / (blocks * tile)"),
-    "beyond": _share("more is faster", "more-than-all", "(stages - 1) * blocks * tile / wanted"),
-    "all stages": _share(
-        "stages are tiles under way", "present-tile-counted",
-        "min(1, stages * blocks * tile / wanted)",
-    ),
-    "one ring": _share(
-        "blocks take turns", "one-block-alone", "min(1, (stages - 1) * tile / wanted)"
+    "the last stages are waited for": (
+        edited(
+            build_producer,
+            (NEXT, f"""{NEXT}            for last in range(min(step, S)):
+                s = (step - 1 - last) % S
+                mbarrier_wait(empty, s, (step - 1 - last) // S & 1)
+"""),
+        ),
     ),
 }  # fmt: skip
 
+WRONG = {
+    "no such thread": of("the producer comes last", "nothing-asked", (ROLE, "if thread == 160:")),
+    "a warp asks": of("a warp acts together", "many-ask", (ROLE, "if thread >= 128:")),
+    "waits for bytes": of(
+        "full is full of room", "waits-for-bytes", (WAIT, WAIT.replace("empty", "full"))
+    ),
+    "waits as the consumers do": of(
+        "both sides wait for the same parity", "first-turn", (PARITY, "step // S & 1")
+    ),
+    "parity 0": of("the first phase is 0", "first-turn", (PARITY, "0")),
+    "expects at empty": of(
+        "the stage is empty", "arrives-elsewhere", (EXPECT, EXPECT.replace("full", "empty"))
+    ),
+    "A arrives at stage 0": of(
+        "one mbarrier is enough", "arrives-elsewhere",
+        (LOAD_A, LOAD_A.replace("full, s", "full, 0")),
+    ),
+    "nothing expected": of("the TMA counts", "not-expected", (EXPECT, "")),
+    "a step too many": of("k is included", "beyond-k", (LOOP, LOOP.replace("k,", "k + 64,"))),
+    "A twice": of("twice is safer", "copied-again", (LOAD_A, LOAD_A + LOAD_A)),
+    "A twice, expected": of(
+        "twice is safer", "copied-again",
+        sized("2 * A_BYTES + B_BYTES"), (LOAD_A, LOAD_A + LOAD_A),
+    ),
+    "k twice": of(
+        "a loop for A, and one for B", "copied-again",
+        (f"{LOOP.removeprefix(CORNER)}\n{SLOT}",
+         "                for q in range(0, 2 * k, 64):\n"
+         f"                    p = q if q < k else 0\n{SLOT}"),
+    ),
+    "tiles of block 0": of(
+        "every block has all tiles", "others-tiles",
+        (STEP, STEP.replace("cuda.blockIdx.x, tiles", "0, tiles")),
+    ),
+    "B by rows of C": of(
+        "both boxes begin at row", "other-box", (LOAD_B, LOAD_B.replace("col, p", "row, p"))
+    ),
+    "A turned": of(
+        "column first", "other-box", (LOAD_A, LOAD_A.replace("row, p", "p, row"))
+    ),
+    "arrives for each box": of(
+        "each copy has its bytes", "arrives-twice",
+        (EXPECT, EXPECT.replace(" + B_BYTES", "") + EXPECT.replace("A_BYTES + ", "")),
+    ),
+    "bytes of A": of("B comes along", "bytes-too-few", sized("A_BYTES")),
+    "elements": of("elements are counted", "bytes-too-few", sized("(A_BYTES + B_BYTES) // 2")),
+    "bytes of two A": of("both boxes are alike", "bytes-too-many", sized("2 * A_BYTES")),
+    "no wait": of("the ring is large enough", "room-not-waited", (WAIT, "")),
+    "begins again": of(
+        "a tile has its own steps", "ring-begins-again",
+        (CORNER, f"{CORNER}                step = 0\n"),
+    ),
+    "one stage": of(
+        "one stage is enough", "other-stage", (SLOT, SLOT.replace("step % S", "0"))
+    ),
+    "never goes on": of("the TMA finds the stage", "other-stage", (NEXT, LOAD_B)),
+    "never flips": of("parity 1 is *empty*", "phase-never-flips", (PARITY, "1")),
+    "flips in each step": of("phases alternate", "phase-wrong", (PARITY, "(step & 1) ^ 1")),
+    "one tile": of(
+        "a block has a tile", "tiles-missing",
+        (STEP, STEP.replace("tiles, cuda.gridDim.x", "min(tiles, cuda.blockIdx.x + 1)")),
+    ),
+    "rounded down": of(
+        "a step is 64", "steps-missing", (LOOP, LOOP.replace("k,", "max(k // 64, 1) * 64,"))
+    ),
+    "released before": of(
+        "what has come is read", "released-early", (MULTIPLY + RELEASE, RELEASE + MULTIPLY)
+    ),
+    "no fence": of(
+        "maps are data", "not-waited", ("            fence_tensor_map(B)\n", "")
+    ),
+    "in turn": of(
+        "a copy is to be waited for", "ring-not-used",
+        (NEXT, NEXT.replace("step +=", "mbarrier_wait(full, s, step // S & 1)\n"
+                            "                    step +=")),
+    ),
+    "after its own release": of(
+        "one tile at a time", "ring-not-used",
+        (NEXT, NEXT.replace("step +=", "mbarrier_wait(empty, s, step // S & 1)\n"
+                            "                    step +=")),
+    ),
+    "drained behind each tile": of(
+        "a tile ends when it is read", "ring-not-used",
+        (NEXT, f"""{NEXT}                for last in range(min(step, S)):
+                    s = (step - 1 - last) % S
+                    mbarrier_wait(empty, s, (step - 1 - last) // S & 1)
+"""),
+    ),
+    "no kernel": of("a kernel returns C", "wrong-type", ("return kernel", "return None")),
+    "whole matrices": of(
+        "NumPy multiplies", "raises",
+        ("            acc = cuda.local.array(16, float32)\n",
+         "            acc = cuda.local.array(16, float32)\n"
+         "            C[:, :] = A.array @ B.array.T\n"),
+    ),
+}  # fmt: skip
 
 FOOLING = {
-    "memories by heart": fooling(
-        "the cases are in the package", "known-cases-only", table(wanted, MEMORIES), stages, share,
+    "fifteen steps": of(
+        "the cases are in the package", "known-cases-only",
+        (LOOP, LOOP.replace("k,", "min(k, 900),")),
     ),
-    "rings by heart": fooling(
-        "the cases are in the package", "known-cases-only", wanted, table(stages, FITTED), share,
+    "rings of three": of(
+        "the cases are in the package", "known-cases-only",
+        (SLOT, SLOT.replace("% S", "% min(S, 3)")),
     ),
-    "shares by heart": fooling(
-        "the cases are in the package", "known-cases-only", wanted, stages, table(share, RINGS, 2),
-    ),
-    "for ever": fooling("nobody can stop it", "never-ends", for_ever, stages, share),
-    "the judge's": fooling("a caller knows", "constant", wanted, stages, from_the_judge),
-    "text": fooling("words are numbers", "wrong-type", wanted, lambda *ring: str(ceil(2.5)), share),
+    "build for ever": fooling("nobody can stop it", "never-ends", for_ever),
 }  # fmt: skip

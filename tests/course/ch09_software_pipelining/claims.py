@@ -3,7 +3,7 @@
 from gemmlab import kernels, records
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.course.ch09_software_pipelining import guesses, q1_copies_ahead as copies_ahead
-from gemmlab.course.judging import timed
+from gemmlab.course.judging import producers, timed
 from gemmlab.explorers.stage_timeline import found as stages_over_time
 from gemmlab.instructions.warpgroup import WARPGROUP
 from gemmlab.model.pipeline import stages_needed, step
@@ -33,7 +33,7 @@ def claims(c: Claims) -> None:
              for k, s in ((kernels.warp_tiled, slow), (SWIZZLED, ours))]  # fmt: skip
     c.holds("less than {} times as fast", under(loops[0] / loops[1], 1.25))
     c.given("the two of section 4", "two numbers")
-    c.given("the exercises", "two kernels")
+    c.given("the exercises", "three kernels")
     c.at("blocks-read")
     c.holds("one block are {}×{} numbers", *SWIZZLED.default.block[:2])
     c.given("of a step", "two barriers", "two pairs of tiles", "with two pairs")
@@ -148,5 +148,16 @@ def claims(c: Claims) -> None:
     gained = seconds(SWIZZLED, HALF) / seconds(RING, HALF)
     c.holds("nearly {} the speed", about(gained, 0.15))
     c.tested("test_copies_go_through_the_pipe_that_hands_out_operands", "704 cycles of each step")
+    c.at("ex4-text")
+    c.holds("has {}×{} elements", producers.ROWS, producers.COLUMNS)
+    c.given("an example", "One block", "one ring")
+    c.at("twice")
+    c.given("the rung", "Two blocks", "two blocks", "one half")
+    c.at("twice-guess")
+    c.given("the rung", "two blocks")
+    c.at("twice-look")
+    c.given("the cell's case", "two steps")
+    c.at("twice-read")
+    c.given("the rung", "two SMs")
     c.at("recap")
     c.given("a ring of two", "two stages")

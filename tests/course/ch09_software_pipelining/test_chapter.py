@@ -16,7 +16,10 @@ from gemmlab.compiled.forecast.rungs import execute_rung
 from gemmlab.compiled.forecast.steps import steps
 from gemmlab.compiled.forecast.whole_gpu import sm_facts
 from gemmlab.compiled.sm.facts import facts
-from gemmlab.course.ch09_software_pipelining import q1_copies_ahead as copies_ahead
+from gemmlab.course.ch09_software_pipelining import (
+    q1_copies_ahead as copies_ahead,
+    q4_producer as producer,
+)
 from gemmlab.course.judging import timed
 from gemmlab.explorers.stage_timeline import found as stages_over_time
 from gemmlab.kernels.simt import pipelined
@@ -238,6 +241,14 @@ def test_a_missing_line_gets_the_report_that_the_chapter_names(line, instead, ki
     assert words in told
 
 
+def test_the_producers_exercise_has_the_chapters_functions():
+    told = SOURCE["ex4-given"].replace('    "', '    """').replace('."\n', '."""\n')
+    for function in (producer.multiply_tiles, producer.store_tile):
+        assert inspect.getsource(function.py_func).strip() in told
+    assert "A_BYTES, B_BYTES = 64 * 128, 32 * 128" in told
+    assert (producer.A_BYTES, producer.B_BYTES) == (64 * 128, 32 * 128)
+
+
 @pytest.mark.ptxas
 def test_a_gpu_could_run_the_chapters_kernels():
     """They compile for Hopper, and their sums stay in registers."""
@@ -247,7 +258,7 @@ def test_a_gpu_could_run_the_chapters_kernels():
 
     scope, maps = notebook(), types.Array(types.uint8, 1, "C")
     signature = maps, maps, types.int64, types.Array(types.float32, 2, "C")
-    for kernel in (scope["in_turn"], scope["specialised"](3)):
+    for kernel in (scope["in_turn"], scope["specialised"](3), producer.build_producer(4)):
         _, taken = _cubin(kernel, signature, "sm_90", None, NUMBA, ())
         assert taken.local_bytes == 0
 
@@ -318,7 +329,7 @@ def plain(line):
 
 @pytest.mark.parametrize(("cell", "diff"), DIFFS, ids=[cell for cell, _ in DIFFS])
 def test_a_diff_is_short_and_its_lines_stand_in_kernels(cell, diff):
-    rungs = (*kernels.LADDER, *kernels.TENSOR_CORE)
+    rungs = (*kernels.LADDER, *kernels.TENSOR_CORE, *kernels.HOPPER, *kernels.HOPPER_CLUSTERS)
     sources = [inspect.getsource(kernel.build) for kernel in rungs]
     sources += [text for text in SOURCE.values() if not text.startswith("#")]
     known = {plain(line) for text in sources for line in text.splitlines()}

@@ -127,3 +127,14 @@ def test_registers():
         return not report.hazards
 
     assert answers.registers().number == max(r for r in range(168, 256, 8) if dealt(r))
+
+
+def test_multicast():
+    """The bytes of one pair of tiles and one step, counted: tiles of half the size, as alike."""
+    pair, half = Gemm(256, 128, 64, layout="nt", **HALF), Tiling((128, 128, 64), stages=2)
+    asked = [counted(k, pair, half)["tensor_copy_bytes"]
+             for k in (kernels.tma_stored, kernels.tma_multicast)]  # fmt: skip
+    of_a, of_b = 2 * 128 * 64 * 2, 128 * 64 * 2
+    assert asked == [of_a + 2 * of_b, of_a + of_b]
+    # The tile of the chapter has twice as much of B.
+    assert answers.multicast().number == 100 * (1 - (of_a + 2 * of_b) / (of_a + 4 * of_b))

@@ -1,4 +1,4 @@
-"""Exercise 09.4: a pipeline with nothing to hide behind, a matrix times a vector."""
+"""Exercise 09.5: a pipeline with nothing to hide behind, a matrix times a vector."""
 
 from math import ceil
 from typing import Any
@@ -74,7 +74,7 @@ def judge(needed: Any, fewest: Any, reached: Any) -> Finding:
 
 
 TASK = Task(
-    name="09.4",
+    name="09.5",
     title="Nothing to hide behind",
     section="chapter 09, One more problem",
     asked="wanted(bandwidth, latency, sms), stages(tile, blocks, wanted) and share(stages, tile, "
