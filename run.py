@@ -27,6 +27,8 @@ QUICK = 4.0  # CPU seconds of each folder of tests that `test --quick` runs
 FIRST = 10.0  # of its cheapest file, if that takes longer
 LEAST_FREE = 50e6  # bytes on the disk, below which not even an empty .venv fits
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
+NUMBA, MLIR = "numba-cuda", "numba-cuda-mlir"
+COMPILERS = {NUMBA: "forecast", MLIR: "forecast-mlir"}  # of kernels -> lock file
 
 # verb -> (lock file of what it needs, whether it compiles kernels for GPUs, one line of help)
 VERBS = {
@@ -141,6 +143,42 @@ def runs_this_python(python: Path) -> bool:
     return answer.stdout.strip() == str(sys.version_info[:2])
 
 
+def compiler() -> str:
+    """Which of `COMPILERS` this `.venv` has, or will have."""
+    return read_state().get("compiler", NUMBA)
+
+
+def choose(name: str) -> None:
+    """Have `.venv` compile kernels with the compiler `name`, now and later.
+
+    One that has the other's packages is made anew: installing more takes none away.
+    """
+    if name not in COMPILERS:
+        raise SetupError(f"--compiler {name!r}; use one of: {' '.join(COMPILERS)}")
+    with alone():
+        if name == compiler():
+            return
+        if STATE.exists():
+            say(f"{VENV.name} is made anew, for {name}")
+            shutil.rmtree(VENV)
+        elif VENV.exists():
+            raise SetupError(
+                f"{VENV} was not made by run.py. "
+                "Move it away or delete it, then run the same command again."
+            )
+        VENV.mkdir()
+        write_state({"compiler": name})
+
+
+def chosen(arguments: "list[str]") -> "list[str]":
+    """Take `--compiler NAME` out of the arguments of a verb, and `choose` it."""
+    if "--compiler" not in arguments:
+        return arguments
+    at = arguments.index("--compiler")
+    choose((*arguments, "")[at + 1])
+    return arguments[:at] + arguments[at + 2 :]
+
+
 def make_venv() -> None:
     """Make `.venv`, or make it again if it is half made or of another Python."""
     if runs_this_python(venv_python()):
@@ -152,9 +190,10 @@ def make_venv() -> None:
             + "Move it away or delete it, then run the same command again."
         )
     say(f"making {VENV.name} with Python {sys.version.split()[0]} ...")
+    kept = {key: value for key, value in read_state().items() if key == "compiler"}
     shutil.rmtree(VENV, ignore_errors=True)
     VENV.mkdir(exist_ok=True)
-    write_state({})
+    write_state(kept)
     answer = subprocess.run(
         [sys.executable, "-m", "venv", str(VENV)],
         stdout=subprocess.PIPE,
@@ -332,11 +371,13 @@ def set_up_alone(name: str) -> None:
 def set_up_cuda() -> None:
     """Add NVIDIA's packages: all where a GPU can use them, elsewhere the compilers alone, by which
     kernels' times are predicted. Without them the course still runs; macOS has none.
+
+    numba-cuda-mlir predicts times, and launches no kernel of the course.
     """
     if sys.platform == "darwin":
         return
-    name, without = "forecast", "so no times are predicted from compiled code"
-    if gpu_usable(gpu_driver()):
+    name, without = COMPILERS[compiler()], "so no times are predicted from compiled code"
+    if compiler() == NUMBA and gpu_usable(gpu_driver()):
         name, without = "gpu", "so the simulator and recorded data are used"
     try:
         set_up(name)
@@ -478,7 +519,9 @@ def lint(extra: "list[str]") -> int:
 def usage() -> str:
     """The verbs, one line each."""
     lines = [f"  {verb:<10}{line}" for verb, (_, _, line) in VERBS.items()]
-    return "\n".join(["usage: python3 run.py VERB [arguments of the verb]", "", *lines])
+    usage = "usage: python3 run.py VERB [--compiler NAME] [arguments of the verb]"
+    names = f"  NAME: {' or '.join(COMPILERS)}, which .venv keeps; without it {compiler()}"
+    return "\n".join([usage, names, *lines])
 
 
 def main(argv: "list[str]") -> int:
@@ -493,17 +536,18 @@ def main(argv: "list[str]") -> int:
         return 2
     lock, compiles, _ = VERBS[verb]
     try:
+        arguments = chosen(argv[1:])
         set_up(lock)
         if compiles:
             set_up_cuda()
         own = {one.__name__: one for one in (lab, test, book, lint, record, validate, release)}
         if verb in own:
-            return own[verb](argv[1:])
+            return own[verb](arguments)
         whole, log = quietly([str(venv_python()), "-c", "import gemmlab.doctor"])
         if not whole:  # what the doctor itself needs is missing or broken
             again = "Delete it, then run the same command again."
             raise SetupError(f"{VENV} is damaged ({end_of(log)}). {again}")
-        return call("-m", "gemmlab", verb, *argv[1:])
+        return call("-m", "gemmlab", verb, *arguments)
     except SetupError as error:
         say(str(error))
         return 1

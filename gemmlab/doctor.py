@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from gemmlab.compiled.sass.compiling import missing
+from gemmlab.compiled.sass.compiling import EXTRAS, MLIR, NUMBA, missing
 from gemmlab.here.driver import GpuStatus, gpu_status, package_version
 
 Version = tuple[int, ...]
@@ -27,15 +27,20 @@ class Need(NamedTuple):
 
 PYTHON = Need((3, 11), (3, 15), "the language", "")
 NEEDS = {
-    "numpy": Need((2, 0), (2, 5), "arrays", "numpy>=2.0,<2.5"),
+    "numpy": Need((2, 0), None, "arrays", "numpy>=2.0"),
     "numba": Need((0, 61), None, "compiled CPU kernels", "gemmlab[lab]"),
     "jupyterlab": Need((4, 4), (5,), "notebooks", "gemmlab[lab]"),
     "ipywidgets": Need((8, 1), (9,), "sliders and buttons", "gemmlab[lab]"),
     "matplotlib": Need((3, 9), None, "figures", "gemmlab[lab]"),
     "numba-cuda": Need((0, 30), (0, 31), "GPU kernels", "gemmlab[gpu]", gpu_only=True),
+    "numba-cuda-mlir": Need((0, 6), (0, 7), "predicted times", EXTRAS[MLIR]),
     "cupy": Need((13, 6), None, "cuBLAS as the reference", "gemmlab[gpu]", gpu_only=True),
 }
-COMPILERS = "gemmlab[forecast]"  # what pip is given for times from compiled code
+COMPILERS = {  # of kernels, and what each is for
+    NUMBA: "it made the code that is recorded, and launches kernels on a GPU",
+    MLIR: "it is the only one here, and predicts times; on a GPU, numba-cuda launches kernels",
+}
+NUMPY_OF_NUMBA_CUDA = (2, 5)  # below: numba-cuda 0.30 refers to what NumPy 2.5 removed
 CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")  # names under which CuPy is distributed
 SETUP = "python run.py lab"
 DRIVERS = "https://www.nvidia.com/drivers"
@@ -87,9 +92,10 @@ def environment() -> Environment:
 def diagnose(env: Environment | None = None) -> list[Finding]:
     """The findings about `env`, this Python's environment where None, in the order of a report."""
     env = environment() if env is None else env
-    packages = [_package(name, need, env) for name, need in NEEDS.items()]
+    packages = [_package(name, need, env) for name, need in NEEDS.items() if name != MLIR]
     return [
-        _python(env), *packages, _gpu(env), _backend(env), _recorded(env), _predictions(env),
+        _python(env), *packages, _compiler(env),
+        _gpu(env), _backend(env), _recorded(env), _predictions(env),
     ]  # fmt: skip
 
 
@@ -133,14 +139,33 @@ def _package(name: str, need: Need, env: Environment) -> Finding:
     have = env.packages.get(name)
     fix = _install(need.install, env)
     if need.gpu_only and env.gpu.problem in ("no-driver", "no-gpu"):
-        more = ", and for predictions" if name == "numba-cuda" else " only"
+        predicts = name == NUMBA and not env.packages.get(MLIR)
+        more = ", and for predictions" if predicts else " only"
         return Finding(name, "ok", f"{have or 'not installed'} (of use with a GPU{more})")
     if have is None:
         return Finding(name, "problem", f"not installed: no {need.purpose}", fix)
     version = _numbers(have)
+    if name == "numpy" and env.packages.get(NUMBA) and version >= NUMPY_OF_NUMBA_CUDA:
+        fix = 'python -m pip install "numpy<2.5"'
+        return Finding(name, "problem", f"{have}, and numba-cuda 0.30 needs <2.5", fix)
     if version < need.least or (need.below is not None and version >= need.below):
         return Finding(name, "problem", f"{have}, needs {_range(need)} for {need.purpose}", fix)
     return Finding(name, "ok", have)
+
+
+def _compiler(env: Environment) -> Finding:
+    """Which compilers of kernels are here, and which of them compiles where none is named."""
+    here = {name: env.packages[name] for name in COMPILERS if env.packages.get(name)}
+    if not here:
+        text = f"neither {' nor '.join(COMPILERS)} is installed: no times from compiled code"
+        fix = f'{_install(EXTRAS[NUMBA], env)}; or "{EXTRAS[MLIR]}"' if not env.clone else SETUP
+        return Finding("compiler", "note", text, "" if env.platform == "darwin" else fix)
+    used = next(iter(here))
+    listed = " and ".join(f"{name} {version}" for name, version in here.items())
+    if MLIR in here and not NEEDS[MLIR].least <= _numbers(here[MLIR]) < NEEDS[MLIR].below:
+        text = f"{listed}, tested with numba-cuda-mlir {_range(NEEDS[MLIR])}"
+        return Finding("compiler", "note", text, _install(EXTRAS[MLIR], env))
+    return Finding("compiler", "ok", f"{listed}; auto -> {used}: {COMPILERS[used]}")
 
 
 def _gpu(env: Environment) -> Finding:
@@ -187,7 +212,8 @@ def _recorded(env: Environment) -> Finding:
 def _predictions(env: Environment) -> Finding:
     if env.missing:
         text = f"no times from compiled code: there is no {' and no '.join(env.missing)}"
-        fix = "" if env.platform == "darwin" else _install(COMPILERS, env)
+        used = MLIR if env.packages.get(MLIR) and not env.packages.get(NUMBA) else NUMBA
+        fix = "" if env.platform == "darwin" else _install(EXTRAS[used], env)
         return Finding("predictions", "note", text, fix)
     return Finding("predictions", "ok", "a kernel's time on an H200 follows from its compiled code")
 

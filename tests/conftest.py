@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib
 import pytest
 
+from gemmlab.here import numbas
 from gemmlab.here.driver import gpu_status
 
 matplotlib.use("Agg")
@@ -31,8 +32,10 @@ def missing(marker: str) -> str:
     """Why tests with a marker cannot run here; empty if they can."""
     if marker == "gpu":
         return "" if gpu_status().works else f"no GPU in use: {gpu_status().reason}"
-    if importlib.util.find_spec("numba_cuda") is None:
-        return "numba-cuda is not installed"
+    if marker == "numba_cuda":
+        return "" if numbas.installed() else "numba-cuda is not installed"
+    if not (numbas.installed() or numbas.has_mlir()):
+        return "neither numba-cuda nor numba-cuda-mlir is installed"
     return "" if ptxas() else "there is no ptxas"
 
 
@@ -42,7 +45,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if helps and ">>> " not in collection_path.read_text("utf-8") else None
 
 
-MARKERS = ("gpu", "ptxas")
+MARKERS = ("gpu", "ptxas", "numba_cuda")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -69,7 +72,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for marker in MARKERS:
         # A module that could not be imported for its doctests has no keywords.
         count = sum(marker in getattr(report, "keywords", ()) for report in skipped)
-        if count:
+        if count and missing(marker):
             line = f"{count} tests marked {marker} were skipped: {missing(marker)}"
             terminalreporter.write_line(line)
     for line in [*kill_matrix(terminalreporter), *sentences(terminalreporter)]:

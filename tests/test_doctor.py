@@ -93,12 +93,48 @@ def test_gpu_without_numba_cuda():
     assert find(replace(env, clone=True), "GPU").fix == "python run.py lab"
 
 
-@pytest.mark.parametrize("version", ["2.5.0", "2.10.1", "1.26.4", "3.0.0rc1"])
-def test_numpy_out_of_range(version):
+def test_numpy_too_old():
+    numpy = find(replace(WELL, packages=PACKAGES | {"numpy": "1.26.4"}), "numpy")
+    assert (numpy.status, numpy.text) == ("problem", "1.26.4, needs >=2.0 for arrays")
+    assert numpy.fix == 'python -m pip install "numpy>=2.0"'
+
+
+@pytest.mark.parametrize("version", ["2.5.0", "2.10.1", "3.0.0rc1"])
+def test_numpy_too_new_for_numba_cuda_alone(version):
     numpy = find(replace(WELL, packages=PACKAGES | {"numpy": version}), "numpy")
-    assert numpy.status == "problem"
-    assert numpy.text == f"{version}, needs >=2.0,<2.5 for arrays"
-    assert numpy.fix == 'python -m pip install "numpy>=2.0,<2.5"'
+    assert (numpy.status, numpy.text) == ("problem", f"{version}, and numba-cuda 0.30 needs <2.5")
+    assert numpy.fix == 'python -m pip install "numpy<2.5"'
+    alone = PACKAGES | {"numpy": version, "numba-cuda": None, "numba-cuda-mlir": "0.6.0"}
+    assert find(replace(NO_GPU, packages=alone), "numpy").status == "ok"
+
+
+def test_which_compiler_is_used_and_why():
+    first = find(WELL, "compiler")
+    assert first.text.startswith("numba-cuda 0.30.4; auto -> numba-cuda: it made the code")
+    both = replace(WELL, packages=PACKAGES | {"numba-cuda-mlir": "0.6.0"})
+    assert find(both, "compiler").text.startswith(
+        "numba-cuda 0.30.4 and numba-cuda-mlir 0.6.0; auto -> numba-cuda: "
+    )
+    alone = replace(NO_GPU, packages=PACKAGES | {"numba-cuda": None, "numba-cuda-mlir": "0.6.0"})
+    found = find(alone, "compiler")
+    assert found.status == "ok"
+    assert found.text.startswith("numba-cuda-mlir 0.6.0; auto -> numba-cuda-mlir: it is the only")
+    assert find(alone, "numba-cuda").text == "not installed (of use with a GPU only)"
+    newer = replace(alone, packages=alone.packages | {"numba-cuda-mlir": "0.7.1"})
+    assert find(newer, "compiler").status == "note"
+    assert "0.7.1, tested with numba-cuda-mlir >=0.6,<0.7" in find(newer, "compiler").text
+    broken = find(replace(alone, missing=("ptxas",)), "predictions")
+    assert broken.fix == 'python -m pip install "gemmlab[forecast-mlir]"'
+
+
+def test_without_a_compiler_both_are_named():
+    none = find(replace(NO_GPU, packages=PACKAGES | {"numba-cuda": None}), "compiler")
+    assert none.status == "note"
+    assert none.text.startswith("neither numba-cuda nor numba-cuda-mlir is installed")
+    assert none.fix == 'python -m pip install "gemmlab[forecast]"; or "gemmlab[forecast-mlir]"'
+    assert not find(replace(without("numba-cuda", NO_GPU), platform="darwin"), "compiler").fix
+    in_clone = replace(without("numba-cuda", NO_GPU), clone=True)
+    assert find(in_clone, "compiler").fix == "python run.py lab"
 
 
 def test_no_jupyterlab():
@@ -166,10 +202,12 @@ def test_needs_are_those_of_the_project():
         pytest.skip("not in a clone")
     project = tomllib.loads(file.read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    stated = " ".join(project["dependencies"] + extras["lab"] + extras["gpu"])
+    stated = " ".join(
+        project["dependencies"] + extras["lab"] + extras["gpu"] + extras["forecast-mlir"]
+    )
     for name, need in doctor.NEEDS.items():
         least = ".".join(map(str, need.least))
         spelled = {"cupy": "cupy-cuda13x", "numba-cuda": "numba-cuda[cu13]"}.get(name, name)
         assert f"{spelled}>={least}" in stated or f"{spelled}=={least}.*" in stated, name
-        if need.below and name != "numba-cuda":
+        if need.below and f"{name}==" not in stated.replace("[cu13]", ""):
             assert f"<{'.'.join(map(str, need.below))}" in stated, name

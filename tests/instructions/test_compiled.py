@@ -137,6 +137,7 @@ def test_an_index_beyond_31_bits_keeps_its_value():
     assert not re.search(r"cvt\.s64\.s32|mul\.wide\.s32", ptx)
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_how_much_of_a_copy_is_valid_is_told_in_bytes():
     def copy(A, valid):
@@ -150,6 +151,7 @@ def test_how_much_of_a_copy_is_valid_is_told_in_bytes():
     assert re.search(r"shl\.b32 \t(%r\d+), %r\d+, 1;.*cp\.async.*, 16, \1;", count, re.S)
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_rows_of_a_tile_are_as_far_apart_as_those_of_its_array():
     def tiles(out):
@@ -164,6 +166,7 @@ def test_rows_of_a_tile_are_as_far_apart_as_those_of_its_array():
     assert [constants[register] for register in strides] == ["24", "48"]
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_neighbours_in_a_view_of_every_second_row_are_found():
     def kernel(A, B, i):

@@ -11,12 +11,12 @@ import pytest
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from benchmarks.samples.small_tilings import SMALL
 from gemmlab import device, kernels, simulate
-from gemmlab.here import compilers
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.tile_copies import aligned_by_fours
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.simt import UnsupportedError
 from gemmlab.tiling import Tiling
+from tests.support.ptx import ptx, types
 from tests.support.rungs import arguments, check, simulated
 
 LADDER = pytest.mark.parametrize("kernel", kernels.LADDER, ids=lambda k: k.name)
@@ -255,20 +255,19 @@ def test_names():
 # ------------------------------------------------------------------- the same source, compiled
 
 
-def ptx(kernel, problem, tiling, capability):
+def rung_ptx(kernel, problem, tiling, capability):
     """What a rung is compiled to for a GPU that need not be here."""
-    from numba.cuda.types import float32
-
+    float32 = types().float32
     matrix = float32[:, ::1]
     function = kernel.function(problem, tiling, capability)
-    return compilers.ptx(function, (float32, matrix, matrix, float32, matrix), capability)
+    return ptx(function, (float32, matrix, matrix, float32, matrix), capability)
 
 
 @pytest.mark.ptxas
 @pytest.mark.parametrize("kernel", SIMPLE, ids=lambda k: k.name)
 @pytest.mark.parametrize("tile", [8, 16, 32])
 def test_the_same_source_compiles(kernel, tile):
-    text = ptx(kernel, Gemm(64, 64, 64), Tiling.square(tile), (9, 0))
+    text = rung_ptx(kernel, Gemm(64, 64, 64), Tiling.square(tile), (9, 0))
     assert ".target sm_90" in text
     assert "fma.rn.f32" in text
     assert ".local" not in text
@@ -278,7 +277,7 @@ def test_the_same_source_compiles(kernel, tile):
 @pytest.mark.ptxas
 @pytest.mark.parametrize("n", [64, 65])
 def test_four_at_a_time_where_rows_are_aligned(n):
-    text = ptx(kernels.vectorised, Gemm(n, n, n), SMALL["vectorised"][0], (7, 5))
+    text = rung_ptx(kernels.vectorised, Gemm(n, n, n), SMALL["vectorised"][0], (7, 5))
     assert ("ld.global.v4" in text) == ("st.global.v4" in text) == (n % 4 == 0)
     assert "ld.shared.v4" in text
     assert ".local" not in text
@@ -295,7 +294,7 @@ def test_which_gpus_copy_asynchronously(capability, has):
 @pytest.mark.parametrize("capability", [TURING, (8, 0)])
 def test_asynchronous_copies_where_the_gpu_has_them(capability):
     tiling = SMALL["pipelined"][0]
-    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, capability)
+    text = rung_ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, capability)
     assert ("cp.async" in text) == (capability >= (8, 0))
     assert ".local" not in text
 
@@ -303,5 +302,5 @@ def test_asynchronous_copies_where_the_gpu_has_them(capability):
 @pytest.mark.ptxas
 @pytest.mark.parametrize("tiling", SMALL["pipelined"], ids=str)
 def test_a_ring_waits_for_the_oldest_copies_alone(tiling):
-    text = ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, (8, 0))
+    text = rung_ptx(kernels.pipelined, Gemm(64, 64, 64), tiling, (8, 0))
     assert set(re.findall(r"cp\.async\.wait_group (\d+)", text)) == {str(tiling.stages - 2)}

@@ -11,8 +11,9 @@ from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.forecast.rung_listings import launch_listing, rung_listing
 from gemmlab.device import name_of
-from gemmlab.here.compilers import Usage, assemble, ptx
+from gemmlab.here.compilers import Usage, assemble
 from gemmlab.model.occupancy import resident_blocks
+from tests.support.ptx import ptx, types
 
 pytestmark = pytest.mark.ptxas
 
@@ -48,9 +49,7 @@ def assembled(text, capability, registers=None):
 
 @cache
 def compiled_ptx(kernel, problem, tiling, capability):
-    from numba.cuda import types
-
-    matrix = types.Array(getattr(types, problem.dtype), 2, "C")
+    matrix = types().Array(getattr(types(), problem.dtype), 2, "C")
     scalar = matrix.dtype
     options = dict(kernel.compile(tiling))
     options.pop("max_registers", None)  # the assembler's
@@ -133,10 +132,9 @@ def test_a_function_becomes_one_text_for_all_gpus(kernel):
 
 def test_a_spilling_kernel_is_found():
     """Sixty-four sums in 32 registers."""
-    from numba import float32, types
 
     def kernel(A, C):
-        acc = cuda.local.array(64, float32)
+        acc = cuda.local.array(64, np.float32)
         for i in range(64):
             acc[i] = 0
         for p in range(A.shape[0]):
@@ -145,7 +143,7 @@ def test_a_spilling_kernel_is_found():
         for i in range(64):
             C[i, cuda.threadIdx.x] = acc[i]
 
-    matrix = types.Array(types.float32, 2, "C")
+    matrix = types().Array(types().float32, 2, "C")
     text = ptx(kernel, (matrix, matrix), (9, 0))
     whole, few = assembled(text, (9, 0)), assembled(text, (9, 0), registers=32)
     assert whole.local_bytes == 0
@@ -154,10 +152,8 @@ def test_a_spilling_kernel_is_found():
 
 
 def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory():
-    from numba import float32, types
-
     def kernel(A, C):
-        many = cuda.local.array(64, float32)
+        many = cuda.local.array(64, np.float32)
         for i in range(64):
             many[i] = 0
         for p in range(A.shape[0]):
@@ -165,6 +161,6 @@ def test_an_array_that_is_indexed_at_run_time_is_found_in_local_memory():
         for i in range(64):
             C[i, cuda.threadIdx.x] = many[i]
 
-    matrix = types.Array(types.float32, 2, "C")
+    matrix = types().Array(types().float32, 2, "C")
     text = ptx(kernel, (matrix, matrix), (9, 0))
     assert assembled(text, (9, 0)).local_bytes == 64 * 4

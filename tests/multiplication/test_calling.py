@@ -221,6 +221,7 @@ def test_memory_that_comes_back_is_used_anew(gpu):
     assert np.array_equal(gemmlab.matmul(a.copy(), b), expected)
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_arguments_are_the_words_that_a_compiled_kernel_takes():
     """Two pointers, two sizes, the address, shape and strides of an array; a word of a number."""

@@ -88,7 +88,8 @@ def test_conda_names_the_packages_of_the_lab():
         conda[CONDA_NAMES.get(name, name)] = SpecifierSet(specifier)
     assert conda.pop("python") == SpecifierSet(PROJECT["requires-python"])
     pip = {name: SpecifierSet() for name in CONDA_ONLY - {"python"}}
-    assert conda == merged(needs("lab")) | pip
+    together = merged(needs("lab") + needs("forecast"))  # what pip installs beside it
+    assert conda == {name: together[name] for name in merged(needs("lab"))} | pip
 
 
 def test_conda_installs_the_project_itself():
@@ -98,8 +99,9 @@ def test_conda_installs_the_project_itself():
 
 def test_conda_names_extras_that_there_are():
     text = (ROOT / "environment.yml").read_text("utf-8")
-    assert re.findall(r"\.\[(\w+)\]", text) == ["gpu", "forecast"]
-    assert {"gpu", "forecast"} < set(PROJECT["optional-dependencies"])
+    named = re.findall(r"\[([\w-]+)\]", text)
+    assert named == ["gpu", "forecast", "forecast-mlir"]
+    assert set(named) < set(PROJECT["optional-dependencies"])
 
 
 # ------------------------------------------------------------------------------------------- locks
@@ -112,27 +114,30 @@ def test_base_needs_numpy_alone():
 NVIDIA = re.compile("cuda|cupy|nvidia|nvjitlink|nvvm")
 
 
-def test_lab_has_no_cuda_package():
+@pytest.mark.parametrize("lock", ["lab", "test", "browser"])
+def test_a_set_without_a_compiler_has_no_cuda_package(lock):
+    """So that either compiler may stand beside it, alone."""
     for place in PLACES:
-        assert not [name for name in pins("lab", place) if NVIDIA.search(name)]
+        assert not [name for name in pins(lock, place) if NVIDIA.search(name)]
 
 
-def test_forecasts_need_compilers_and_nothing_that_runs_kernels():
-    """Neither NVRTC nor a library of CUDA's; on macOS nothing of NVIDIA's."""
-    tools = {"cuda-bindings", "cuda-core", "cuda-pathfinder", "cuda-toolkit", "numba-cuda"}
+@pytest.mark.parametrize("compiler", run.COMPILERS)
+def test_forecasts_need_a_compiler_and_nothing_that_runs_kernels(compiler):
+    """Neither NVRTC nor a library of CUDA's, nor another compiler; on macOS nothing of NVIDIA's."""
+    lock = run.COMPILERS[compiler]
+    tools = {"cuda-bindings", "cuda-core", "cuda-pathfinder", "cuda-toolkit", compiler}
     wheels = {f"nvidia-cuda-{name}" for name in ("crt", "nvcc", "nvdisasm", "runtime")}
     for place in PLACES:
-        found = {name for name in pins("forecast", place) if NVIDIA.search(name)}
+        found = {name for name in pins(lock, place) if NVIDIA.search(name)}
         assert found == (
             set() if place["sys_platform"] == "darwin" else tools | wheels | {"nvidia-nvvm"}
         )
-        assert "pyelftools" in pins("forecast", place)
+        assert "pyelftools" in pins(lock, place)
 
 
-def test_tests_compile_with_what_forecasts_install():
-    for place in PLACES:
-        tests, forecast = pins("test", place), pins("forecast", place)
-        assert {n for n in tests if NVIDIA.search(n)} == {n for n in forecast if NVIDIA.search(n)}
+def test_numpy_is_held_back_for_numba_cuda_alone():
+    capped = [name for name in LOCKS if not merged(needs(name))["numpy"].contains("2.5.5")]
+    assert sorted(capped) == ["forecast", "gpu"]
 
 
 def test_every_extra_has_a_lock_file():

@@ -115,7 +115,9 @@ def test_compilers_are_there_without_a_gpu(monkeypatch, platform, driver, sets):
     monkeypatch.setattr(run, "gpu_driver", lambda: driver)
     monkeypatch.setattr(run, "set_up", found.append)
     run.set_up_cuda()
-    assert found == sets
+    monkeypatch.setattr(run, "compiler", lambda: run.MLIR)
+    run.set_up_cuda()
+    assert found == sets + (["forecast-mlir"] if sets else [])
 
 
 @pytest.mark.parametrize(("driver", "stays"), [("580.65", "simulator"), (None, "predicted")])

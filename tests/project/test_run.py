@@ -284,6 +284,53 @@ def test_a_half_made_environment_is_made_again(venv, monkeypatch):
     assert run.read_state() == {}
 
 
+def test_a_compiler_is_kept_and_another_one_makes_the_environment_anew(venv, monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr(run, "set_up", lambda name: calls.append(name))
+    monkeypatch.setattr(run, "set_up_cuda", lambda: calls.append(run.compiler()))
+    monkeypatch.setattr(run, "call", lambda *command: calls.append(command) or 0)
+    venv.mkdir()
+    run.write_state({"lab": "a stamp"})
+    (venv / "numba-cuda").touch()
+    assert run.main(["lab", "--compiler", run.MLIR, "--port", "8"]) == 0
+    assert calls == ["lab", run.MLIR, ("-m", "lab", "--port", "8")]
+    assert not (venv / "numba-cuda").exists()
+    assert "made anew, for numba-cuda-mlir" in capsys.readouterr().err
+    run.write_state(run.read_state() | {"lab": "a stamp"})
+    for arguments in ([], ["--compiler", run.MLIR]):
+        assert run.main(["lab", *arguments]) == 0
+        assert run.read_state() == {"compiler": run.MLIR, "lab": "a stamp"}
+    assert run.main(["lab", "--compiler", run.NUMBA]) == 0
+    assert run.read_state() == {"compiler": run.NUMBA}
+
+
+@pytest.mark.parametrize("given", [["--compiler", "nvcc"], ["--compiler"]])
+def test_an_unknown_compiler_is_quoted_and_both_are_listed(venv, capsys, given):
+    assert run.main(["lab", *given]) == 1
+    told = capsys.readouterr().err
+    assert repr((*given, "")[1]) in told
+    assert "numba-cuda numba-cuda-mlir" in told
+    assert not venv.exists()
+
+
+def test_an_environment_of_someone_else_gets_no_other_compiler(venv, capsys):
+    venv.mkdir()
+    (venv / "mine").touch()
+    assert run.main(["lab", "--compiler", run.MLIR]) == 1
+    assert "was not made by run.py" in capsys.readouterr().err
+    assert (venv / "mine").exists()
+
+
+def test_another_python_keeps_the_compiler(venv, monkeypatch):
+    venv.mkdir()
+    run.write_state({"lab": "a stamp", "compiler": run.MLIR})
+    made = subprocess.CompletedProcess([], 0, "", "")
+    monkeypatch.setattr(run, "runs_this_python", lambda python: False)
+    monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: made)
+    run.make_venv()
+    assert run.read_state() == {"compiler": run.MLIR}
+
+
 def test_a_failed_venv_names_the_package_that_mends_it(venv, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "ensurepip is not available", "")
     monkeypatch.setattr(run, "runs_this_python", lambda python: False)

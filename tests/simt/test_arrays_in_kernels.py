@@ -8,7 +8,7 @@ from numpy import float64, int32
 
 from gemmlab import cuda, simulate
 from gemmlab.simt import HazardError
-from tests.support.ptx import compiled
+from tests.support.ptx import compiled, typing_error
 
 RECORD = np.dtype([("a", np.float32), ("b", np.int64), ("c", np.int32)], align=True)
 
@@ -243,7 +243,5 @@ def test_numba_compiles_them(kernel, arguments, monkeypatch):
     ],
 )
 def test_numba_refuses_what_is_refused(kernel, arguments):
-    from numba.core.errors import TypingError
-
-    with pytest.raises(TypingError):
+    with pytest.raises(typing_error()):
         compiled(kernel, *arguments)

@@ -16,6 +16,7 @@ from gemmlab.simt.cuda.arrays import DeviceArray, UnwrittenWarning
 from gemmlab.simt.cuda.devices import SimulatedTimeWarning
 from gemmlab.simt.cuda.kernels import watching
 from tests.support.paths import ROOT
+from tests.support.ptx import compiled
 
 
 @cuda.jit
@@ -383,9 +384,6 @@ def test_a_program_gets_numba_where_a_gpu_works(works):
 
 @pytest.mark.ptxas
 def test_numba_compiles_what_is_written_with_the_stand_in():
-    from numba.cuda import types as its
-
-    from gemmlab.here.compilers import ptx
     from gemmlab.simt.cuda import local, shared, syncthreads
 
     @cuda.jit(device=True, forceinline=True)
@@ -402,7 +400,7 @@ def test_numba_compiles_what_is_written_with_the_stand_in():
         syncthreads()
         cuda.atomic.add(x, cuda.threadIdx.x, cuda.shfl_xor_sync(0xFFFFFFFF, tile[lane], 1))
 
-    text = ptx(kernel, (its.float32[::1],), (8, 0))
+    text = compiled(kernel, ("float32", 1), cc=(8, 0))
     assert re.search(r"bar\.sync|barrier\.sync", text)
     assert re.search(r"atom\.global|red\.global", text)
     assert "shfl.sync.bfly" in text

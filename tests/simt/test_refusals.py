@@ -292,6 +292,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.parametrize("space", ["shared", "local"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_are_taken_where_numba_takes_them(space, shape, tmp_path):

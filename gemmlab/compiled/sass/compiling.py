@@ -185,7 +185,8 @@ def chosen(compiler: str = AUTO) -> str:
     return next((name for name, installed in COMPILERS.items() if installed()), NUMBA)
 
 
-INSTALL = 'python -m pip install "gemmlab[forecast]"'
+EXTRAS = {NUMBA: "gemmlab[forecast]", MLIR: "gemmlab[forecast-mlir]"}
+INSTALL = {name: f'python -m pip install "{extra}"' for name, extra in EXTRAS.items()}
 WHERE = "Linux, Windows; no GPU is needed"
 
 
@@ -193,7 +194,7 @@ WHERE = "Linux, Windows; no GPU is needed"
 def missing(compiler: str = AUTO) -> tuple[str, ...]:
     """Name what compiling a kernel and reading its code needs, and is not here."""
     name = chosen(compiler)
-    packages = [] if COMPILERS[name]() else [name]
+    packages = [] if COMPILERS[name]() else [name if compiler == name else " or ".join(COMPILERS)]
     packages += [] if find_spec("elftools") else ["pyelftools"]
     tools = []
     for one in WHEELS:
@@ -207,7 +208,11 @@ def missing(compiler: str = AUTO) -> tuple[str, ...]:
 def lacking(compiler: str = AUTO) -> str:
     """Say what is missing and how to get it, in one line; empty where nothing is."""
     names = missing(compiler)
-    return f"there is no {' and no '.join(names)}; {INSTALL} ({WHERE})" if names else ""
+    return (
+        f"there is no {' and no '.join(names)}; {INSTALL[chosen(compiler)]} ({WHERE})"
+        if names
+        else ""
+    )
 
 
 def check_tools(compiler: str = AUTO) -> None:

@@ -45,7 +45,8 @@ def ptx(function: Callable, signature: tuple, capability: tuple[int, int], **opt
     signature : numba-cuda-mlir's types; options : those of its `cuda.compile_ptx`
     """
     with standing_in(capability) as cuda:
-        return cuda.compile_ptx(function, signature, **options)[0]
+        text = cuda.compile_ptx(function, signature, **options)[0]
+    return text.rstrip("\0")  # of a C string, from Blackwell on
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm, memref
 from numba_cuda_mlir._mlir.extras import types as T  # noqa: N812  # as its own modules call it
 from numba_cuda_mlir.lowering import cuda, numpy
 from numba_cuda_mlir.lowering_utilities import memref_data_pointer, memref_descriptor_type
+from numba_cuda_mlir.numba_cuda import types
 
 SPACES = {"shared": 3, "global": 1, "any": 0}  # LLVM's numbers of address spaces
 DYNAMIC = -(1 << 31)  # in the list of a GEP's constant indices: one that is a value
@@ -119,6 +120,18 @@ def hoist(module: Any) -> None:
     module.operation.walk(visit)
 
 
+def without_sign(own: Callable) -> Callable:
+    """Return `own`, which makes an index of a value, for short numbers without a sign, too."""
+
+    def index(array: Any, value: Any, axis: int, kind: Any = None) -> Any:
+        narrow = isinstance(value, ir.Value) and isinstance(value.type, ir.IntegerType)
+        if narrow and isinstance(kind, types.Integer) and not kind.signed and value.type.width < 64:
+            value = arith.extui(T.i64(), value)
+        return own(array, value, axis, kind)
+
+    return index
+
+
 def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
     """Return what to put in the place of functions that release 0.6.0 gets wrong: module, name, it.
 
@@ -127,6 +140,8 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
     left behind when that is copied into the kernel: here it is a global of the kind that is copied.
     Variables of a device function that is called in a loop stay in local memory, because they are
     made where it is inlined: here all are made where the kernel begins, so that LLVM finds them.
+    An index of uint8 is read as int8, so that 255 is -1: here it is extended without a sign.
+    (Indices of atomics are not: what extends them does not know their types.)
     """
     own, patterns = numpy._rank_reducing_subview, mlir_optimization.run_pre_codegen_patterns
 
@@ -136,6 +151,7 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
 
     return (
         (mlir_optimization, "run_pre_codegen_patterns", at_the_beginning),
+        (numpy, "_normalize_negative_index", without_sign(numpy._normalize_negative_index)),
         (numpy, "_rank_reducing_subview", lambda array, *rest: own(strided(array), *rest)),
         (cuda, "cuda_static_shared_memory", shared_array),
     )

@@ -75,7 +75,9 @@ class Call(NamedTuple):
 def definition(instruction: Instruction) -> Callable:
     """Return the definition of the intrinsic that compiles to `instruction`."""
 
-    def define(context: Any, *args: Any) -> tuple[Signature, Callable]:
+    def define(context: Any, *args: Any, **named: Any) -> tuple[Signature, Callable]:
+        if named:
+            raise errors.TypingError(f"{instruction.name} takes its operands by position")
         bound, result, accepted = TYPING.call(instruction, args)
         sig = signature(result, *accepted)
 
@@ -256,7 +258,9 @@ SYMBOL = "gemmlab_dynamic_shared"
 def layout(function: LayoutFunction) -> Callable:
     """Return the definition of a function of a layout: shifts, masks and sums of 32 bits."""
 
-    def define(context: Any, *args: Any) -> tuple[Signature, Callable]:
+    def define(context: Any, *args: Any, **named: Any) -> tuple[Signature, Callable]:
+        if named:
+            raise errors.TypingError(f"{function.name} takes its arguments by position")
         returned, accepted = TYPING.layout(function, args)
         sig = signature(returned, *accepted)
 
@@ -291,9 +295,9 @@ def _sum(steps: tuple[int, ...], lane: Any, register: Any) -> Any:
     return total
 
 
-def shared_view(context: Any, *args: Any) -> tuple[Signature, Callable]:
+def shared_view(context: Any, *args: Any, **named: Any) -> tuple[Signature, Callable]:
     """Define `shared_view`, which consists of constants, of which nothing is executed."""
-    if len(args) != 3:
+    if named or len(args) != 3:
         raise errors.TypingError("shared_view takes shape, dtype and offset, by position")
     array, accepted = TYPING.view(parse_dtype(args[1]), args)
     sig = signature(array, *accepted)

@@ -51,19 +51,26 @@ def compiled_is_right(case, architecture="sm_90"):
     return done(case, run)
 
 
+def compiled_rightly(names):
+    """numba-cuda-mlir 0.6 reads the index of the histogram's atomics, a uint8, with a sign."""
+    marks = {"histogram": pytest.mark.numba_cuda}
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
+
+
 @pytest.mark.ptxas
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", compiled_rightly(FIRST))
 def test_the_compiled_code_that_is_predicted_is_right(name):
     assert compiled_is_right(CASES[name])
 
 
 @pytest.mark.ptxas
 @pytest.mark.measuring
-@pytest.mark.parametrize("name", sorted(set(CASES) - set(FIRST)))
+@pytest.mark.parametrize("name", compiled_rightly(sorted(set(CASES) - set(FIRST))))
 def test_the_compiled_code_of_further_kernels_is_right(name):
     assert compiled_is_right(CASES[name])
 
 
+@pytest.mark.numba_cuda  # as above
 @pytest.mark.ptxas
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_86", "sm_120"])
 def test_code_for_another_gpu_is_right(architecture):

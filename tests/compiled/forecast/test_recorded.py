@@ -77,6 +77,7 @@ def made_here(kernel):
 MADE_HERE = [kernel for kernel in recorded.RUNGS if made_here(kernel)]
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -34,17 +34,26 @@ def test_what_is_missing_is_named_in_one_line(monkeypatch):
 
     monkeypatch.setattr(compiling, "find_spec", lambda name: None if name == "elftools" else name)
     monkeypatch.setattr(compiling, "tool", no_tool)
-    assert compiling.missing() == ("pyelftools", "nvdisasm")
-    assert compiling.lacking() == (
-        'there is no pyelftools and no nvdisasm; python -m pip install "gemmlab[forecast]" '
-        "(Linux, Windows; no GPU is needed)"
-    )
+    monkeypatch.setattr(numbas, "find_spec", lambda name: name if name in here else None)
+    here = {"numba_cuda_mlir"}
+    for compiler, extra in (("auto", "forecast-mlir"), (compiling.MLIR, "forecast-mlir")):
+        assert compiling.missing(compiler) == ("pyelftools", "nvdisasm")
+        assert compiling.lacking(compiler) == (
+            f'there is no pyelftools and no nvdisasm; python -m pip install "gemmlab[{extra}]" '
+            "(Linux, Windows; no GPU is needed)"
+        )
+    assert compiling.lacking(compiling.NUMBA).startswith("there is no numba-cuda and no pyelftools")
+    compiling.missing.cache_clear()
+    here = {"numba", "numba_cuda", "numba_cuda_mlir"}
+    assert '"gemmlab[forecast]"' in compiling.lacking()
+    assert '"gemmlab[forecast-mlir]"' in compiling.lacking(compiling.MLIR)
 
 
 def doubled(x):
     x[cuda.grid(1)] *= 2
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_nvrtc_is_not_needed(monkeypatch):
     """The library that Numba asks for capabilities: it is not among the extra's packages."""
@@ -68,7 +77,10 @@ def test_nvrtc_is_not_needed(monkeypatch):
 @pytest.fixture
 def bare(monkeypatch):
     """A machine with NumPy alone, as `pip install gemmlab` makes it."""
-    absent, load = {"numba", "numba_cuda", "elftools", "cuda"}, builtins.__import__
+    absent, load = (
+        {"numba", "numba_cuda", "numba_cuda_mlir", "elftools", "cuda"},
+        builtins.__import__,
+    )
 
     def no_such(name, *rest, **more):
         if name.partition(".")[0] in absent:
@@ -85,7 +97,8 @@ def bare(monkeypatch):
     monkeypatch.setattr(rung_listings, "_COMPILED", {})  # what other tests have had compiled
 
 
-ALL = "there is no numba-cuda and no pyelftools and no ptxas and no nvdisasm"
+ALL = "there is no numba-cuda or numba-cuda-mlir and no pyelftools and no ptxas and no nvdisasm"
+INSTALL = compiling.INSTALL[compiling.NUMBA]
 
 
 @pytest.mark.parametrize(
@@ -96,12 +109,12 @@ ALL = "there is no numba-cuda and no pyelftools and no ptxas and no nvdisasm"
     ],
 )
 def test_a_rung_that_is_not_recorded_says_what_compiling_it_needs(bare, kernel, problem, tiling):
-    with pytest.raises(RuntimeError, match=re.escape(f"{ALL}; {compiling.INSTALL}")):
+    with pytest.raises(RuntimeError, match=re.escape(f"{ALL}; {INSTALL}")):
         predict_rung(problem, "h200", kernel, tiling)
 
 
 def test_a_kernel_of_ones_own_says_what_compiling_it_needs(bare):
-    with pytest.raises(RuntimeError, match=re.escape(f"{ALL}; {compiling.INSTALL}")):
+    with pytest.raises(RuntimeError, match=re.escape(f"{ALL}; {INSTALL}")):
         predict_time(lambda: None, 1, 32)
     with pytest.raises(RuntimeError, match=ALL):
         compiling.with_lines(lambda: None, ())

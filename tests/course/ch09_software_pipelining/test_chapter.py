@@ -22,11 +22,13 @@ from gemmlab.course.ch09_software_pipelining import (
 )
 from gemmlab.course.judging import timed
 from gemmlab.explorers.stage_timeline import found as stages_over_time
+from gemmlab.here.compilers import assemble
 from gemmlab.kernels.simt import pipelined
 from gemmlab.model import occupancy
 from gemmlab.model.pipeline import Pipeline, blocks_on, launch_seconds, stages_needed, step
 from gemmlab.model.transactions import l1_wavefronts
 from tests.support.paths import ROOT
+from tests.support.ptx import ptx, types
 
 GPU = device("h200")
 BIG = Gemm(4096, 4096, 4096)
@@ -252,14 +254,11 @@ def test_the_producers_exercise_has_the_chapters_functions():
 @pytest.mark.ptxas
 def test_a_gpu_could_run_the_chapters_kernels():
     """They compile for Hopper, and their sums stay in registers."""
-    from numba.cuda import types
-
-    from gemmlab.compiled.sass.compiling import NUMBA, _cubin
-
-    scope, maps = notebook(), types.Array(types.uint8, 1, "C")
-    signature = maps, maps, types.int64, types.Array(types.float32, 2, "C")
+    scope, its = notebook(), types()
+    maps = its.Array(its.uint8, 1, "C")
+    signature = maps, maps, its.int64, its.Array(its.float32, 2, "C")
     for kernel in (scope["in_turn"], scope["specialised"](3), producer.build_producer(4)):
-        _, taken = _cubin(kernel, signature, "sm_90", None, NUMBA, ())
+        _, taken = assemble(ptx(kernel, signature, (9, 0)), "sm_90")
         assert taken.local_bytes == 0
 
 
