@@ -10,6 +10,7 @@ import pytest
 from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.forecast.rung_listings import launch_listing, rung_listing
+from gemmlab.compiled.sass.compiling import MLIR, chosen
 from gemmlab.device import name_of
 from gemmlab.here.compilers import Usage, assemble
 from gemmlab.model.occupancy import resident_blocks
@@ -79,7 +80,8 @@ def test_every_rung_lives_in_registers(kernel, capability):
         found = compiled(kernel, problem, kernel.default, capability)
         told = f"{problem}: {found}"
         aligned = kernel.variant(problem, capability).get("aligned", True)
-        if problem.layout == "nn" and (aligned or capability >= (8, 0)):
+        strides = kernel is kernels.pipelined and chosen() == MLIR  # which are arguments, and many
+        if problem.layout == "nn" and (aligned or capability >= (8, 0)) and not strides:
             assert found.local_bytes == 0, told
         else:  # many addresses to keep, and on Turing tiles that pass through registers
             assert found.local_bytes <= MOST_SPILLED, told
@@ -121,7 +123,9 @@ def test_a_function_becomes_one_text_for_all_gpus(kernel):
         text = re.sub(r"^\.target .*|_ZN\w+", "", text, flags=re.MULTILINE)
         numbers = {}
         return re.sub(
-            r"_cudapy_smem_\d+", lambda m: str(numbers.setdefault(m[0], len(numbers))), text
+            r"(?:_cudapy_smem|gemmlab_shared)_\d+",
+            lambda m: str(numbers.setdefault(m[0], len(numbers))),
+            text,
         )
 
     newest = kernel.variant(PROBLEMS[0], CAPABILITIES[-1])

@@ -7,10 +7,9 @@ import pytest
 from numpy import float32, float64, int32
 
 from gemmlab import cuda, simulate
-from gemmlab.here.compilers import standing_in
+from gemmlab.here.compilers import ptx, standing_in
 from gemmlab.simt import HazardError, UnsupportedError
 from gemmlab.simt.machine.calls import Calls
-from tests.support.ptx import ptx, types, typing_error
 
 STARTS, STOPS = (None, 0, 2, -3, 20, -20), (None, 0, 5, -2, 20, -20)
 
@@ -328,6 +327,7 @@ def test_values_have_the_types_of_numba(function, dtype, numba_type, monkeypatch
     assert [value.dtype.name for value in returned] == [numba_type(function, dtype)]
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 @pytest.mark.parametrize(
     ("kernel", "compiles"),
@@ -341,15 +341,18 @@ def test_values_have_the_types_of_numba(function, dtype, numba_type, monkeypatch
     ],
 )
 def test_numba_compiles_them(kernel, compiles):
+    from numba.core.errors import TypingError
+    from numba.cuda import types
+
     dimensions = {backwards: (1, 1, 2), every_other: (2,), of_each: (1, 1, 2), flat: (2, 1)}
-    kinds = {"n": types().int64}
+    kinds = {"n": types.int64}
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     signature = tuple(
-        types().Array(kinds.get(name, types().float64), ndim, "C")
+        types.Array(kinds.get(name, types.float64), ndim, "C")
         for name, ndim in zip(names, dimensions.get(kernel, (1, 1)), strict=True)
     )
     if compiles:
         assert ".visible .entry" in ptx(kernel, signature, (9, 0))
     else:
-        with pytest.raises(typing_error()):
+        with pytest.raises(TypingError):
             ptx(kernel, signature, (9, 0))

@@ -349,11 +349,11 @@ def test_a_stream_does_everything_at_once():
     assert cuda.event().query()
 
 
+@pytest.mark.numba_cuda
 def test_every_name_of_the_manual_is_there():
     """What `numba.cuda` offers and a program may use is there, or is refused with a reason."""
-    numbas = pytest.importorskip("numba.cuda")
-    if not hasattr(numbas, "to_device"):
-        pytest.skip("numba-cuda is not installed")
+    from numba import cuda as numbas
+
     missing = [n for n in cuda.__all__ if not hasattr(numbas, n)]
     assert set(missing) <= {"mapped_array_like", "list_devices", "profiling"}
 
@@ -369,9 +369,9 @@ print(cuda.__name__, naive.cuda.__name__)
 """
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.parametrize("works", [False, True])
 def test_a_program_gets_numba_where_a_gpu_works(works):
-    pytest.importorskip("numba_cuda")
     answer = subprocess.run(
         [sys.executable, "-c", CHOICE.format(works=works)],
         cwd=ROOT, capture_output=True, encoding="utf-8",

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab, with_mlir
+from gemmlab.here.compilers import ptx
 from gemmlab.programs.running import _for_the_gpu
 from gemmlab.simt import cuda
 from gemmlab.simt.cuda.kernels import SimulatedKernel
 from tests.support.paths import ROOT
-from tests.support.ptx import ptx, types
 
 
 def each(scripts):
@@ -100,13 +100,16 @@ def host(monkeypatch):
 
 
 def numba_types(arguments):
-    found = [getattr(types(), str(np.dtype(a.dtype)).replace("bool", "boolean")) for a in arguments]
+    from numba.cuda import types
+    from numba.cuda.np.numpy_support import from_dtype
+
+    found = [from_dtype(np.dtype(a.dtype)) for a in arguments]
     return tuple(
-        types().Array(t, a.ndim, "C") if a.ndim else t
-        for t, a in zip(found, arguments, strict=True)
+        types.Array(t, a.ndim, "C") if a.ndim else t for t, a in zip(found, arguments, strict=True)
     )
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 @each(SCRIPTS)
 def test_the_kernels_of_a_script_compile(script, host):

@@ -152,6 +152,7 @@ def _kind(node: ast.Subscript) -> str:
     return "S" if node.value.id == "S" else "P"
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_the_compiler_leaves_out_the_same():
     """Random kernels: never more is left out than Numba leaves out, and mostly just as much.

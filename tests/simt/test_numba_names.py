@@ -182,8 +182,9 @@ def test_the_text_that_a_program_executes_is_the_source_of_its_kernels():
     assert x[0] == 7
 
 
+@pytest.mark.numba_cuda
 def test_what_numba_compiles_of_a_kernel():
-    types = pytest.importorskip("numba.cuda.types")
+    from numba.cuda import types
 
     @cuda.jit("void(float32[:], float32)")
     def kernel(x, a):

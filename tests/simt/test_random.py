@@ -85,14 +85,14 @@ def draw(states, out):
     out[i] = random.xoroshiro128p_uniform_float32(states, i)
 
 
-@pytest.mark.parametrize("whose", ["ours", "numbas"])
+@pytest.mark.parametrize("whose", ["ours", pytest.param("numbas", marks=pytest.mark.numba_cuda)])
 def test_states_in_a_signature(whose, request):
     if whose == "ours":
         state, void, number = random.xoroshiro128p_type, types.void, types.float32
     else:
         state = request.getfixturevalue("numbas").xoroshiro128p_type
-        numba = pytest.importorskip("numba.cuda").types
-        void, number = numba.void, numba.float32
+        from numba.cuda.types import float32 as number
+        from numba.cuda.types import void
     out = np.zeros(32, float32)
     kernel = simulated.jit(void(state[:], number[:]))(draw)
     kernel[1, 32](random.create_xoroshiro128p_states(32, seed=1), out)

@@ -293,8 +293,8 @@ def _asked(
 ) -> Asked:  # fmt: skip
     if compiler == AUTO and type(function).__module__.startswith(typed.MLIR):
         compiler = MLIR  # whose `cuda.jit` it has
-    compiler = chosen(compiler)
     check_tools(compiler)
+    compiler = chosen(compiler)
     plain = getattr(function, "py_func", function)
     typeof = _mlirs_type if compiler == MLIR else _type
     signature = tuple(typeof(argument) for argument in arguments)

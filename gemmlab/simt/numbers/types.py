@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.here import numbas
+from gemmlab.instructions import typed
+
 
 @dataclass(frozen=True, repr=False)
 class ArrayType:
@@ -64,10 +67,9 @@ class NumberType:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type by which Numba-CUDA knows this one in a kernel."""
-        from numba.cuda import types
-
-        return types.NumberClass(getattr(types, self.name))
+        """The type by which the compiler that asks knows this one in a kernel."""
+        cuda, _ = numbas.typing(typed.mlir_asks())
+        return cuda.types.NumberClass(getattr(cuda.types, self.name))
 
 
 def void(*args: Any) -> Signature:
