@@ -91,8 +91,7 @@ def test_states_in_a_signature(whose, request):
         state, void, number = random.xoroshiro128p_type, types.void, types.float32
     else:
         state = request.getfixturevalue("numbas").xoroshiro128p_type
-        from numba.cuda.types import float32 as number
-        from numba.cuda.types import void
+        from numba.cuda.types import float32 as number, void
     out = np.zeros(32, float32)
     kernel = simulated.jit(void(state[:], number[:]))(draw)
     kernel[1, 32](random.create_xoroshiro128p_states(32, seed=1), out)
