@@ -18,10 +18,12 @@ from tests.support.rungs import predicted
 
 wgmma = WGMMA[64, "nn"]
 SMALL = Tiling(block=(128, 128, 64), stages=2)
+MEASURING = pytest.mark.measuring  # what takes long beside another that shows the same
 PRODUCTS = [
     product(128, 64, 64),
     product(260, 130, 200, alpha=2, beta=0.5),  # rows of C that the TMA cannot store
-    product(300, 132, 136, "nn", beta=1),  # three tiles down: one block of a pair has none
+    # Three tiles down: one block of a pair has none.
+    pytest.param(product(300, 132, 136, "nn", beta=1), marks=MEASURING),
     product(72, 56, 72, "tn", out_dtype="float16", beta=1),
     product(72, 136, 64, "tt", "bfloat16", "bfloat16", alpha=3),
     product(72, 63, 72, "nt", "bfloat16"),
@@ -38,7 +40,7 @@ def test_it_computes_any_product_and_counts_as_predicted(problem):
     }
 
 
-@pytest.mark.parametrize("out_dtype", ["float32", "float16"])
+@pytest.mark.parametrize("out_dtype", [pytest.param("float32", marks=MEASURING), "float16"])
 def test_b_comes_once_to_two_blocks_and_c_leaves_without_threads(out_dtype):
     problem = product(256, 128, 192, out_dtype=out_dtype)
     alone, together = (
@@ -52,7 +54,7 @@ def test_b_comes_once_to_two_blocks_and_c_leaves_without_threads(out_dtype):
     assert together["tensor_store_bytes"] == problem.array_bytes[2]
 
 
-@pytest.mark.parametrize("clusters", [1, 2])
+@pytest.mark.parametrize("clusters", [pytest.param(1, marks=MEASURING), 2])
 def test_clusters_take_pair_after_pair_of_tiles(clusters):
     """Four pairs, and a ring that ends in the middle of one: each element is one chain along k."""
     problem = product(300, 200, 3 * 64)

@@ -2,9 +2,10 @@
 
 This happens in the process that judges. A ``def`` becomes a function whose decorators and defaults
 come from a small set of expressions that nothing hides behind: constants, names, members of known
-modules, arithmetic of numbers, and calls of a few constructors (`Definitions._value`). An
-assignment that needs more is computed in a copy of this process, and its data alone comes back.
-What is no data, and whatever else would have to run here, is refused in words.
+modules, entries of tables, arithmetic of numbers, and calls of a few constructors
+(`Definitions._value`). An assignment that needs more is computed in a copy of this process, and its
+data alone comes back. What is no data, and whatever else would have to run here, is refused in
+words.
 """
 
 import ast
@@ -291,6 +292,8 @@ class Definitions:
             return found
         if isinstance(node, ast.Attribute):
             return self._member(node)
+        if isinstance(node, ast.Subscript):
+            return self._entry(node)
         if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
             kind = {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(node)]
             return _made(kind, [self._value(part) for part in node.elts])
@@ -308,6 +311,16 @@ class Definitions:
         if isinstance(node, ast.Call):
             return self._call(node)
         raise _MoreError
+
+    def _entry(self, node: ast.Subscript) -> Any:
+        """The entry of a table, such as the instruction `WGMMA[256, "nn"]`."""
+        table, key = self._value(node.value), self._value(node.slice)
+        if type(table) is not dict:
+            raise _MoreError
+        try:
+            return table[key]
+        except (KeyError, TypeError):  # not there; no key
+            raise _MoreError from None
 
     def _each(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
         """The values of a comprehension over few things, with one name and no condition."""

@@ -42,6 +42,15 @@ def answer(*codes):
             6,
         ),
         (["def g():\n    return 7", "def f():\n    return g()"], 7),
+        (["T = {(1, 'n'): 4}", "def f(t=T[1, 'n']):\n    return t"], 4),
+        (
+            [
+                "from gemmlab.instructions import WGMMA",
+                "mul, n = WGMMA[32, 'nt'], 32",
+                "def f():\n    return mul.name",
+            ],
+            "wgmma_m64n32k16_f32_f16",
+        ),
         (["def f():\n    return 1", "def f():\n    return 8", "g = f", "f = g"], 8),
     ],
 )
