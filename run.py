@@ -29,6 +29,7 @@ LEAST_FREE = 50e6  # bytes on the disk, below which not even an empty .venv fits
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 NUMBA, MLIR = "numba-cuda", "numba-cuda-mlir"
 COMPILERS = {NUMBA: "forecast", MLIR: "forecast-mlir"}  # of kernels -> lock file
+NOT_OURS = "Move it away or delete it, then run the same command again."
 
 # verb -> (lock file of what it needs, whether it compiles kernels for GPUs, one line of help)
 VERBS = {
@@ -162,10 +163,7 @@ def choose(name: str) -> None:
             say(f"{VENV.name} is made anew, for {name}")
             shutil.rmtree(VENV)
         elif VENV.exists():
-            raise SetupError(
-                f"{VENV} was not made by run.py. "
-                "Move it away or delete it, then run the same command again."
-            )
+            raise SetupError(f"{VENV} was not made by run.py. {NOT_OURS}")
         VENV.mkdir()
         write_state({"compiler": name})
 
@@ -187,7 +185,7 @@ def make_venv() -> None:
         raise SetupError(
             f"{VENV} exists, but is not a virtual environment of Python "
             "{}.{} made by run.py. ".format(*sys.version_info)
-            + "Move it away or delete it, then run the same command again."
+            + NOT_OURS
         )
     say(f"making {VENV.name} with Python {sys.version.split()[0]} ...")
     kept = {key: value for key, value in read_state().items() if key == "compiler"}

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from gemmlab.compiled.sass.compiling import NUMBA, chosen
-from gemmlab.here import compilers
+from gemmlab.compiled.sass.compiling import NUMBA, chosen, to_ptx
 
 
 def types() -> ModuleType:
@@ -28,11 +27,7 @@ def typing_error() -> type[Exception]:
 
 def ptx(kernel: Callable, signature: tuple, cc: tuple[int, int], **options: Any) -> str:
     """The PTX of a kernel, by the compiler that is here."""
-    if chosen() == NUMBA:
-        return compilers.ptx(kernel, signature, cc, **options)
-    from gemmlab.instructions import numba_cuda_mlir
-
-    return numba_cuda_mlir.ptx(kernel, signature, cc, **options)
+    return to_ptx()(kernel, signature, cc, **options)
 
 
 def compiled(kernel: Callable, *arguments: tuple[str, int], cc: tuple[int, int] = (8, 0)) -> str:

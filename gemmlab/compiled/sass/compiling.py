@@ -207,12 +207,9 @@ def missing(compiler: str = AUTO) -> tuple[str, ...]:
 
 def lacking(compiler: str = AUTO) -> str:
     """Say what is missing and how to get it, in one line; empty where nothing is."""
-    names = missing(compiler)
-    return (
-        f"there is no {' and no '.join(names)}; {INSTALL[chosen(compiler)]} ({WHERE})"
-        if names
-        else ""
-    )
+    if not (names := missing(compiler)):
+        return ""
+    return f"there is no {' and no '.join(names)}; {INSTALL[chosen(compiler)]} ({WHERE})"
 
 
 def check_tools(compiler: str = AUTO) -> None:
@@ -324,7 +321,7 @@ def _cubin(
     options: tuple, **more: Any,
 ) -> tuple[bytes, Usage]:  # fmt: skip
     capability = architecture(target).capability
-    text = _ptx(compiler)(function, signature, capability, **dict(options), **more)
+    text = to_ptx(compiler)(function, signature, capability, **dict(options), **more)
     if "cudaCGGetIntrinsicHandle" in text:  # of a library of the CUDA Toolkit
         raise NotImplementedError(
             "a kernel that waits for the whole grid, by cuda.cg.this_grid().sync(), is not "
@@ -333,9 +330,9 @@ def _cubin(
     return assemble(text, target, registers)
 
 
-def _ptx(compiler: str) -> Callable[..., str]:
-    """Return the function by which a compiler makes PTX."""
-    if compiler == NUMBA:
+def to_ptx(compiler: str = AUTO) -> Callable[..., str]:
+    """Return the function by which a compiler makes PTX; "auto" is the first that is installed."""
+    if chosen(compiler) == NUMBA:
         return compilers.ptx
     from gemmlab.instructions import numba_cuda_mlir
 

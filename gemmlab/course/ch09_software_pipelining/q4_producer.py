@@ -1,7 +1,5 @@
 """Exercise 09.4: the producer of a kernel on Tensor Cores, which asks for tile after tile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ GPU notes its waits, the bytes that it expects, and its copies. Consumers are th
 block: they step through tiles of C, and through k, in their order.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
