@@ -38,6 +38,7 @@ from gemmlab.course.judging.copy_of_process import (
     spent,
     started,
 )
+from gemmlab.device import device, names
 from gemmlab.here.detection import THREADS
 
 SECONDS = 3.0  # of the processor, from one result to the next; what is judged takes milliseconds
@@ -108,6 +109,18 @@ def _in_page(work: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         yield item
 
 
+@cache
+def _load_once() -> None:
+    """Load what each copy asks for and would load anew, since nothing of it comes back.
+
+    The devices' files take longer to read than most launches: a block's residents are asked of all.
+    """
+    import resource  # noqa: F401, for a copy's limits; where there is no fork there is none of it
+
+    for name in names():
+        device(name)
+
+
 def _product() -> Iterator[float]:
     ones = np.ones((4, 4))
     yield float((ones @ ones).sum())
@@ -117,6 +130,7 @@ def _product() -> Iterator[float]:
 
 
 def _of_a_copy(work: Callable[[], Iterator[Any]], seconds: float) -> Iterator[Any]:
+    _load_once()
     original = os.getpid()
     reader, writer = os.pipe()
     with warnings.catch_warnings():  # the copy has one thread, which is what it warns of
