@@ -13,7 +13,7 @@ from functools import cache, partial
 from statistics import median
 from typing import Any
 
-from benchmarks import ROOT, held_out, held_out_families
+from benchmarks import ROOT, clusters as of_clusters, held_out, held_out_families
 from benchmarks.forecast import (
     compiled as other_compilers,
     public as public_kernels,
@@ -96,6 +96,8 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
     for one in of_power.products(of_power.written()[0]):
         group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
         group.append(one.alone[::-1])
+    _, drawn = of_clusters.parts(of_clusters.products()[0])
+    tensor_cores += [one.alone[::-1] for one in drawn]
     for which in anywhere.SETS:
         library += anywhere.pairs(which, anywhere.written(which)[0])
     return found
@@ -236,6 +238,12 @@ def one_set(predictions: list[Written], timings: Written | None, rows: tuple[str
 def power() -> str:
     """Products at the limit of power and beyond L2, alone and in a row."""
     return one_set(of_power.written(), of_power.timings(), of_power.rows())
+
+
+def clusters() -> str:
+    """Products by blocks that share what they copy, beside cuBLAS."""
+    predictions, timings = of_clusters.written()
+    return one_set([predictions], timings, of_clusters.rows())
 
 
 def rows_anywhere() -> str:
@@ -474,6 +482,7 @@ TABLES = {
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),
     "power": power,
+    "clusters": clusters,
     "rows-anywhere": rows_anywhere,
     "jumps": lambda: each_device(jumps),
     "published": elsewhere,
