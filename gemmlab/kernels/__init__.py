@@ -30,6 +30,7 @@ from gemmlab.kernels.tensor_core.mma_shared import mma_shared
 from gemmlab.kernels.tensor_core.mma_swizzled import mma_swizzled
 from gemmlab.kernels.tensor_core.mma_tma import mma_tma
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
+from gemmlab.kernels.tensor_core.tma_epilogue import tma_epilogue, with_epilogue
 from gemmlab.kernels.tensor_core.tma_multicast import tma_multicast
 from gemmlab.kernels.tensor_core.tma_stored import tma_stored
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
@@ -49,6 +50,8 @@ HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
 # Blocks that share what they copy; not among GPU, all of which have records of times and counters.
 HOPPER_CLUSTERS = (tma_multicast,)
+# What follows a product is done before it is stored; `with_epilogue` gives one with an activation.
+HOPPER_EPILOGUES = (tma_epilogue,)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
 TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split, tcec_fused)
 GPU = (
@@ -59,10 +62,11 @@ POLICIES = tuple(BY_POLICY.values())  # the loop of tcec_registers for other pol
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
-__all__ = ["CPU", "GPU", "POLICIES", "REFERENCE", "Kernel", "get", "own"]
-__all__ += ["HOPPER", "HOPPER_CLUSTERS", "HOPPER_SPLIT_K", "LADDER", "SPLIT_K", "TCEC"]
+__all__ = ["CPU", "GPU", "POLICIES", "REFERENCE", "Kernel", "get", "own", "with_epilogue"]
+__all__ += ["HOPPER", "HOPPER_CLUSTERS", "HOPPER_EPILOGUES", "HOPPER_SPLIT_K", "LADDER"]
+__all__ += ["SPLIT_K", "TCEC"]
 __all__ += ["TENSOR_CORE", "TENSOR_CORE_SPLIT_K", "TENSOR_CORE_TMA"]
-__all__ += [kernel.name for kernel in (*GPU, *HOPPER_CLUSTERS, REFERENCE, *CPU)]
+__all__ += [kernel.name for kernel in (*GPU, *HOPPER_CLUSTERS, *HOPPER_EPILOGUES, REFERENCE, *CPU)]
 
 
 def get(name: str) -> Kernel:
@@ -71,7 +75,8 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    known = {k.name: k for k in (*GPU, *HOPPER_CLUSTERS, *POLICIES, REFERENCE, *CPU)}
+    beside = *HOPPER_CLUSTERS, *HOPPER_EPILOGUES, *POLICIES
+    known = {k.name: k for k in (*GPU, *beside, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

@@ -1,0 +1,279 @@
+"""Layers' products with what follows them in one launch, and by PyTorch: predicted, then timed.
+
+    python -m benchmarks.epilogues --predict FILE [--device h100_sxm]
+    python -m benchmarks.epilogues --time FILE
+
+Y = f(X·Wᵀ + b), as torch.nn.functional.linear has it: W is stored as n×k. PyTorch runs it twice: as
+programs say it, the linear function and then f, and in one call where it has one. Numbers are
+normal, so that f gets such of about 1. C is compared with a product in FP32, by norm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.forecast.others.timing import origin as timed_at
+from benchmarks.forecast.written import Written, origin, stored, write
+from benchmarks.page_tables import mean, ms, percent, table
+from gemmlab import Gemm, kernels
+from gemmlab.compiled.forecast.rungs import predict_rung
+from gemmlab.formats import number_format
+from gemmlab.here.driver import numba_cuda
+from gemmlab.kernels import Kernel
+from gemmlab.kernels.hashing import source_hash
+from gemmlab.measure.backends import gpu
+
+DEVICE, PREDICTED, TIMED = "h100_sxm", "epilogues_predicted", "epilogues_timed"
+SAMPLES, SECONDS = 60, 0.5  # of launches alone; of launches in a row
+WAYS = "ours", "torch", "torch_fused"
+
+
+class Case(NamedTuple):
+    """A product, what follows it, and whether that begins with a bias."""
+
+    activation: str
+    problem: Gemm
+    bias: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.activation}{' with a bias' * self.bias} {self.problem}"
+
+
+def layer(m: int, n: int, k: int, dtype: str = "float16", **more: Any) -> Gemm:
+    """Return the product of m rows by a layer from k to n features."""
+    return Gemm(m, n, k, dtype=dtype, **({"layout": "nt", "beta": 1} | more))
+
+
+SQUARES = 4096, 8192
+CASES = (
+    *(Case("linear", layer(s, s, s, beta=0), False) for s in SQUARES),
+    *(Case(name, layer(s, s, s)) for s in SQUARES for name in ("linear", "relu", "gelu")),
+    Case("gelu", layer(8192, 4096, 1024, "bfloat16")),  # of a transformer 1,024 wide
+    Case("gelu", layer(4096, 11_008, 4096)),  # 4,096 wide
+    Case("relu", layer(16_384, 3072, 768, "bfloat16")),  # 768 wide
+    # Back through that one: a gradient passes where the layer gave more than 0.
+    Case("relu_gradient", layer(16_384, 3072, 768, "bfloat16", layout="nn"), False),
+)
+
+
+def rung(case: Case, bias: Any = None) -> Kernel:
+    """Return the kernel of a case; bias : zeros where None, for predictions."""
+    if not case.bias:
+        return kernels.with_epilogue(case.activation)
+    if bias is None:
+        one = np.zeros(case.problem.n, case.problem.memory[2])
+        bias = np.broadcast_to(one, (case.problem.m, case.problem.n))
+    return kernels.with_epilogue(case.activation, bias)
+
+
+def said(case: Case) -> dict[str, Any]:
+    """Say which case it is, of which source."""
+    return {"case": str(case), "source_sha256": source_hash(rung(case))}
+
+
+def predicted(device: str) -> Iterator[dict[str, Any]]:
+    """Predict all cases."""
+    for case in CASES:
+        found = predict_rung(case.problem, device, rung(case))
+        yield said(case) | {
+            "seconds": found.seconds, "by": found.bottleneck, "times": dict(found.times),
+            "sustained": found.sustained, "watts": found.load.watts,
+        }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ timing
+
+
+def timed() -> Iterator[dict[str, Any]]:
+    """Time all cases on the GPU that is here, each way in turn."""
+    for case in CASES:
+        calls, error = prepared(case)
+        found = {way: {"ns": samples(call), "sustained": in_a_row(call)}
+                 for way, call in calls.items()}  # fmt: skip
+        yield said(case) | {"ways": found, "errors": error}
+
+
+def prepared(case: Case) -> tuple[dict[str, Callable], dict[str, float]]:
+    """Return a call for each way, and how far its result is off, by norm."""
+    import torch
+
+    p = case.problem
+    kind = getattr(torch, p.dtype)
+    draw = partial(torch.randn, device="cuda")
+    a = draw(p.shapes[0]).to(kind)
+    b = (draw(p.shapes[1]) / math.sqrt(p.k)).to(kind)
+    c, bias = draw(p.m, p.n).to(kind), draw(p.n).to(kind)
+    w = b.T if p.layout[1] == "t" else b
+    added = bias.expand(p.m, p.n) if case.bias else None
+    runner = _runner(case, a, b, c, added)
+    right = _right(case, a, w, c, bias)
+    calls = {"ours": lambda: runner.call(*runner._arguments(p))} | _by_torch(case, a, w, c, bias)
+    errors = {}
+    for way, call in calls.items():
+        result = call()
+        result = c if result is None else result
+        errors[way] = float((result.float() - right).norm() / right.norm())
+        if way == "ours":
+            c.copy_(draw(p.m, p.n))
+            right = _right(case, a, w, c, bias)
+    return calls, errors
+
+
+def _runner(case: Case, a: Any, b: Any, c: Any, added: Any) -> gpu.Runner:
+    """Return the kernel on matrices of PyTorch."""
+    p = case.problem
+    matrices = gpu.Matrices.__new__(gpu.Matrices)
+    matrices.a, matrices.b, matrices.c = map(_array, (a, b, c))
+    kernel = rung(case, None if added is None else _array(added))
+    return gpu.Runner(kernel, p, kernel.choose(None, p), matrices)
+
+
+def _array(tensor: Any) -> Any:
+    """Return a tensor's memory as Numba has it; words of 16 bits where it is bfloat16."""
+    import cupy
+    import torch
+
+    if tensor.dtype == torch.bfloat16:
+        return numba_cuda().as_cuda_array(cupy.asarray(tensor.view(torch.int16)).view("uint16"))
+    return numba_cuda().as_cuda_array(tensor)
+
+
+def _right(case: Case, a: Any, w: Any, c: Any, bias: Any) -> Any:
+    """Return what is right, in FP32."""
+    import torch
+
+    product = a.float() @ w.float()
+    if case.bias:
+        product += bias.float()
+    if case.activation == "relu_gradient":
+        return torch.where(c.float() > 0, product, 0)
+    return _functions()[case.activation](product)
+
+
+def _functions() -> dict[str, Callable]:
+    from torch.nn import functional
+
+    return {
+        "linear": lambda y: y, "relu": functional.relu,
+        "gelu": partial(functional.gelu, approximate="tanh"),
+    }  # fmt: skip
+
+
+def _by_torch(case: Case, a: Any, w: Any, c: Any, bias: Any) -> dict[str, Callable]:
+    """Return what PyTorch does: as programs say it, and in one call where there is one."""
+    import torch
+
+    if case.activation == "relu_gradient":
+        return {"torch": lambda: torch.ops.aten.threshold_backward(a @ w, c, 0)}
+    if not case.bias:
+        return {"torch": lambda: a @ w}
+    if case.activation == "linear":
+        return {"torch": lambda: torch.nn.functional.linear(a, w.T, bias)}
+    follows, fused = _functions()[case.activation], torch.ops.aten._addmm_activation
+    return {
+        "torch": lambda: follows(torch.nn.functional.linear(a, w.T, bias)),
+        "torch_fused": lambda: fused(bias, a, w, use_gelu=case.activation == "gelu"),
+    }
+
+
+def samples(call: Callable) -> list[int]:
+    """Return durations of calls that find nothing in L2 [ns]."""
+    cuda, found = numba_cuda(), []
+    start, end = (cuda.event(timing=True) for _ in range(2))
+    for _ in range(gpu.WARM_UP + SAMPLES):
+        gpu.flush(cuda)
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        found.append(round(1e6 * cuda.event_elapsed_time(start, end)))
+    return found[gpu.WARM_UP :]
+
+
+def in_a_row(call: Callable) -> float:
+    """Return the time of a call in the last part of many in a row [s]."""
+    cuda = numba_cuda()
+    start, end = (cuda.event(timing=True) for _ in range(2))
+    count = max(4, round(SECONDS * 1e9 / median(samples(call)[:5])))
+    for _ in range(count):
+        call()
+    start.record()
+    for _ in range(count):
+        call()
+    end.record()
+    end.synchronize()
+    return 1e-3 * cuda.event_elapsed_time(start, end) / count
+
+
+# ------------------------------------------------------------------------------------------- table
+
+
+def written() -> tuple[Written, Written | None]:
+    """Return what was predicted, and what was timed."""
+    return stored(DEVICE, PREDICTED), stored(DEVICE, TIMED)
+
+
+def rows() -> tuple[str, str]:
+    """Tell how far off predictions are, and how PyTorch does, and each case in a table."""
+    predictions, timings = written()
+    head = ["layer", "measured", "error", "of PyTorch", "of its one call", "in a row", "error",
+            "of PyTorch", "of its one call"]  # fmt: skip
+    cells, errors = [], []
+    for case, told, found in zip(CASES, predictions.rows, timings.rows, strict=True):
+        check(case, told, found)
+        alone = {way: median(one["ns"]) * 1e-9 for way, one in found["ways"].items()}
+        turns = {way: one["sustained"] for way, one in found["ways"].items()}
+        off = told["seconds"] / alone["ours"] - 1, told["sustained"] / turns["ours"] - 1
+        errors.append(off)
+        cells.append([str(case), *(cell for times, error in zip((alone, turns), off, strict=True)
+                                   for cell in _cells(times, error))])  # fmt: skip
+    alone, turns = zip(*errors, strict=True)
+    return f"{len(CASES)} layers: {mean(alone)} off on average, {mean(turns)} in a row", table(
+        head, cells
+    )
+
+
+def _cells(times: dict[str, float], error: float) -> Sequence[str]:
+    by = [f"{times[way] / times['ours']:.2f}" if way in times else "" for way in WAYS[1:]]
+    return ms(times["ours"]), percent(error), *by
+
+
+def check(case: Case, told: dict[str, Any], found: dict[str, Any]) -> None:
+    """Raise ValueError unless this code was predicted and timed, and C was right."""
+    if not said(case).items() <= told.items() or not said(case).items() <= found.items():
+        raise ValueError(f"{case}: other code was predicted or timed than is here")
+    most = 2 * number_format(case.problem.dtype).unit_roundoff
+    for way, error in found["errors"].items():
+        if not error < most:
+            raise ValueError(f"{case}: C by {way} was off by {error}")
+
+
+def main() -> int:
+    """Predict or time, as the options say."""
+    parser = argparse.ArgumentParser("benchmarks.epilogues", description=__doc__.split("\n")[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--predict", type=Path, metavar="FILE")
+    what.add_argument("--time", type=Path, metavar="FILE")
+    parser.add_argument("--device", default=DEVICE, help="to predict for (default: %(default)s)")
+    asked = parser.parse_args()
+    before = origin(asked.device) if asked.predict else timed_at()
+    found = []
+    for row in predicted(asked.device) if asked.predict else timed():
+        print(row["case"], row.get("seconds") or {w: (median(x["ns"]) / 1e6, 1e3 * x["sustained"])
+              for w, x in row["ways"].items()}, row.get("errors", ""), flush=True)  # fmt: skip
+        found.append(row)
+    write(asked.predict or asked.time, before, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
