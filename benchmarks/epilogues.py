@@ -217,9 +217,16 @@ def in_a_row(call: Callable) -> float:
 # ------------------------------------------------------------------------------------------- table
 
 
-def written() -> tuple[Written, Written | None]:
+def written() -> tuple[Written, Written]:
     """Return what was predicted, and what was timed."""
     return stored(DEVICE, PREDICTED), stored(DEVICE, TIMED)
+
+
+def pairs() -> list[tuple[float, float]]:
+    """Return (predicted, measured) of each case alone [s]."""
+    predictions, timings = written()
+    return [(told["seconds"], median(found["ways"]["ours"]["ns"]) * 1e-9)
+            for told, found in zip(predictions.rows, timings.rows, strict=True)]  # fmt: skip
 
 
 def rows() -> tuple[str, str]:

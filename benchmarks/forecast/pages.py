@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from statistics import median
+from types import ModuleType
 from typing import Any
 
-from benchmarks import ROOT, clusters as of_clusters, held_out, held_out_families
+from benchmarks import ROOT, clusters, epilogues, held_out, held_out_families
 from benchmarks.forecast import (
     compiled as other_compilers,
     public as public_kernels,
@@ -96,8 +97,8 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
     for one in of_power.products(of_power.written()[0]):
         group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
         group.append(one.alone[::-1])
-    _, drawn = of_clusters.parts(of_clusters.products()[0])
-    tensor_cores += [one.alone[::-1] for one in drawn]
+    _, drawn = clusters.parts(clusters.products()[0])
+    tensor_cores += [*(one.alone[::-1] for one in drawn), *epilogues.pairs()]
     for which in anywhere.SETS:
         library += anywhere.pairs(which, anywhere.written(which)[0])
     return found
@@ -240,10 +241,10 @@ def power() -> str:
     return one_set(of_power.written(), of_power.timings(), of_power.rows())
 
 
-def clusters() -> str:
-    """Products by blocks that share what they copy, beside cuBLAS."""
-    predictions, timings = of_clusters.written()
-    return one_set([predictions], timings, of_clusters.rows())
+def one_pair(of: ModuleType) -> str:
+    """A set of one file of predictions, and its timings."""
+    predictions, timings = of.written()
+    return one_set([predictions], timings, of.rows())
 
 
 def rows_anywhere() -> str:
@@ -482,7 +483,8 @@ TABLES = {
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),
     "power": power,
-    "clusters": clusters,
+    "clusters": lambda: one_pair(clusters),
+    "epilogues": lambda: one_pair(epilogues),
     "rows-anywhere": rows_anywhere,
     "jumps": lambda: each_device(jumps),
     "published": elsewhere,

@@ -25,7 +25,7 @@ def test_the_decision_says_how_far_off_it_was():
     known, drawn = clusters.parts(found)
     assert (len(known), len(drawn)) == (4, 16)
     text = " ".join((ROOT / "book/decisions/043-two-blocks-share-b.md").read_text("utf-8").split())
-    alone, turns = zip(*(one.errors for one in drawn), strict=True)
+    alone, _ = zip(*(one.errors for one in drawn), strict=True)
     long = [one.errors[1] for one in drawn if one.alone[0] >= clusters.IN_TURN]
     assert f"Sixteen products: {mean(alone)} off on average, half of them within" in text
     assert f"half of them within {median(map(abs, alone)):.1%}; in a row, of the" in text
