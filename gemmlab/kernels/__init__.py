@@ -48,7 +48,7 @@ TENSOR_CORE_SPLIT_K = (mma_split_k, mma_split_k_atomics, mma_stream_k)
 # By wgmma and the TMA, for compute capability 9.0.
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
-# Blocks that share what they copy; not among GPU, all of which have records of times and counters.
+# Blocks that share what they copy; recorded on an H100 alone, while an H200 has all of GPU.
 HOPPER_CLUSTERS = (tma_multicast,)
 # What follows a product is done before it is stored; `with_epilogue` gives one with an activation.
 HOPPER_EPILOGUES = (tma_epilogue,)

@@ -77,7 +77,8 @@ def order(tiling: Tiling | None) -> tuple:
 
 def recorded(device: Device) -> list[Measurement]:
     """List what is recorded on `device`, in the order of the ladders; nothing if nothing is."""
-    order = [k.name for k in (*kernels.GPU, kernels.REFERENCE, *kernels.CPU)]
+    rungs = *kernels.GPU, *kernels.HOPPER_CLUSTERS, kernels.REFERENCE, *kernels.CPU
+    order = [k.name for k in rungs]
     try:
         found = records.load(device.name)
     except LookupError:
