@@ -32,24 +32,20 @@ def operands(problem, biased):
     return Operands(a, b, rows(c[0].copy(), problem.m) if biased else c)
 
 
-@pytest.mark.parametrize(
-    ("problem", "activation", "biased"),
-    [
-        # Rows and columns beyond C, and a block of a pair that has no tile.
-        (product(72, 136, 64, beta=1), "gelu", True),
-        (product(72, 136, 64, "tt", "bfloat16", alpha=3, beta=0.5), "relu", True),
-        (product(264, 56, 72, "tn", beta=1), "relu_gradient", False),
-        pytest.param(
-            product(128, 128, 72, "nn", "bfloat16", beta=1),
-            "gelu",
-            False,
-            marks=pytest.mark.measuring,
-        ),
-        pytest.param(product(72, 56, 72), "linear", False, marks=pytest.mark.measuring),
-        (product(72, 56, 72), "relu", False),
-    ],
-    ids=str,
-)
+MEASURING = pytest.mark.measuring  # what takes long beside another that shows the same
+CASES = [
+    # Rows and columns beyond C, and a block of a pair that has no tile.
+    (product(72, 136, 64, beta=1), "gelu", True),
+    pytest.param(product(72, 136, 64, "tt", "bfloat16", alpha=3, beta=0.5), "relu", True,
+                 marks=MEASURING),
+    (product(264, 56, 72, "tn", beta=1), "relu_gradient", False),
+    pytest.param(product(128, 128, 72, "nn", "bfloat16", beta=1), "gelu", False, marks=MEASURING),
+    pytest.param(product(72, 56, 72), "linear", False, marks=MEASURING),
+    pytest.param(product(72, 56, 72), "relu", False, marks=MEASURING),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem", "activation", "biased"), CASES, ids=str)
 def test_it_stores_what_follows_a_product_and_counts_as_predicted(problem, activation, biased):
     a, b, c = operands(problem, biased)
     kernel = kernels.with_epilogue(activation, c if biased else None)
@@ -69,6 +65,7 @@ def test_it_stores_what_follows_a_product_and_counts_as_predicted(problem, activ
     )
 
 
+@MEASURING
 def test_without_an_activation_it_is_a_rung_as_others_are():
     problem = product(130, 136, 72, "nn", alpha=2, beta=-0.5)
     assert run(kernels.tma_epilogue, problem, backend="simulator", tiling=SMALL).passed
@@ -121,6 +118,7 @@ def test_what_it_refuses():
         kernels.tma_epilogue.check_problem(Gemm(64, 64, 64))
 
 
+@MEASURING
 @pytest.mark.ptxas
 def test_a_hyperbolic_tangent_is_one_instruction_and_a_bias_loaded_once_for_two_rows():
     problem = product(512, 512, 512, beta=1)
