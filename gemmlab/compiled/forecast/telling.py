@@ -42,7 +42,12 @@ WAITS = {
     Reason.DISPATCH: "the issue of a Tensor Core product before",
     Reason.IDLE: "a warp: there is none",
 }
-PARTS = {"dram": "device memory", "l2": "the L2 cache", "blocks": "blocks to be handed out"}
+PARTS = {
+    "dram": "device memory",
+    "l2": "the L2 cache",
+    "atomics": "additions that meet at a few addresses",
+    "blocks": "blocks to be handed out",
+}
 MOST = 3  # uses that are named
 LITERATURE = "facts of this GPU are from the literature, not measured"
 

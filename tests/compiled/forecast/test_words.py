@@ -1,11 +1,14 @@
 """A forecast in words, from slots that are made up."""
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gemmlab.compiled.forecast.telling import DONE, WAITS, sentence, uses, waits
+from gemmlab.compiled.forecast import kernel
+from gemmlab.compiled.forecast.telling import DONE, PARTS, WAITS, sentence, uses, waits
 from gemmlab.compiled.sm.pipes import Kind
 from gemmlab.compiled.sm.result import Reason, Result
 
@@ -49,6 +52,14 @@ def test_slots_are_shares_the_largest_first():
         ("shared memory", 0.05),
         ("a place in the queue of the load/store unit", 0.05),
     ]
+
+
+def test_each_part_of_a_gpu_that_may_take_longest_has_words():
+    """What `kernel.predict_time` puts into `times`, beside the SM's."""
+    text = Path(kernel.__file__).read_text("utf-8")
+    assert {*re.findall(r'times\["(\w+)"\] =', text), "sm"} == {*PARTS, "sm"}
+    told = SimpleNamespace(bottleneck="atomics", times={"sm": 1, "atomics": 4}, measured=True)
+    assert sentence(told).startswith("It waits mostly for additions that meet at a few addresses")
 
 
 def test_all_that_a_slot_can_be_has_a_name():
