@@ -338,9 +338,10 @@ def speed_origin() -> str:
         ", ".join(f"{key.replace('_', '-')} {value}" for key, value in origin.items())
         for origin in origins
     )
+    which = f"{len(slower)} of {len(results)} works: {', '.join(slower)}"
     return (
-        f"Numba's simulator is faster in {len(slower)} of {len(results)} works: "
-        f"{', '.join(slower)}. The quickest of {speed.TIMES} runs each: "
+        f"Numba's simulator is faster in {which if slower else f'none of {len(results)} works'}. "
+        f"The quickest of {speed.TIMES} runs each: "
         f"{'; '.join(told)}, {day}."
     )
 

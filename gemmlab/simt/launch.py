@@ -7,6 +7,7 @@ that a small GEMM takes milliseconds. Errors are told as whoever wrote the kerne
 import ast
 import inspect
 import linecache
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, wraps
@@ -22,6 +23,7 @@ from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins.barriers import check_resident, held_at_once, may_wait, waits_for_grid
 from gemmlab.simt.machine import limits, untaken
 from gemmlab.simt.machine.fibers import Fibers
+from gemmlab.simt.machine.lone_fibers import LoneFibers
 from gemmlab.simt.machine.loops import Grain, SpinsError, StepLimitError
 from gemmlab.simt.machine.machine import Machine
 from gemmlab.simt.memory.arguments import Argument, arrays_in, as_seen, put_in_memory
@@ -379,7 +381,10 @@ def _run(
 
     try:
         if grain.name == "batch":
+            otherwise = launch.debug, launch.unwritten, report.watchers, sys.gettrace()
+            may_be_lone = not any((grain.tried, *otherwise)) and launch.cluster == (1, 1, 1)
             for m in map(machine, parts):
+                m.loops.may_be_lone = may_be_lone
                 try:
                     with np.errstate(all="ignore"):  # infinities and NaNs are values, as on a GPU
                         kernel(m)()
@@ -389,12 +394,13 @@ def _run(
                 if len(m.lanes.blocks) > 1:
                     most = max(1, held(m.memory.static_bytes)[0])
                     if len(m.lanes.blocks) > most and may_wait(function):
-                        raise SpinsError(Grain("batch", most=most))
+                        raise SpinsError(replace(grain, most=most))
                 for line, ways in m.branches.taken.items():
                     taken[line] = taken.get(line, 0) | ways
                 m.take_apart()
         else:
-            Fibers(machine, kernel, launch.clusters(), grain, held, report.watchers).run()
+            kind = LoneFibers if grain.name == "lone" else Fibers
+            kind(machine, kernel, launch.clusters(), grain, held, report.watchers).run()
     except SpinsError as spins:
         report.printed.clear()
         return spins.finer

@@ -32,9 +32,9 @@ def test_in_a_page_garbage_is_not_collected_meanwhile(monkeypatch, threads, befo
 
 
 def handed_on(x):
-    while cuda.threadIdx.x == 1 and cuda.atomic.add(x, 0, 0) == 0:
+    while cuda.threadIdx.x == 0 and cuda.atomic.add(x, 0, 0) == 0:
         cuda.nanosleep(1)
-    if cuda.threadIdx.x == 0:
+    if cuda.threadIdx.x == 1:
         cuda.atomic.add(x, 0, 1)
 
 

@@ -83,7 +83,7 @@ def told(kernel, grid, block, *args, **options):
     return arrays, report.hazards, report.notes, report.by_file
 
 
-def ran(kernel, grid, block, *args, compiled=rest._as_it_is, **options):
+def ran(kernel, grid, block, *args, compiled=rest.as_it_is, **options):
     """Whether loops ran thread by thread, which must give what lock-step gives.
 
     compiled : what stands for Numba's compiler, which takes its time

@@ -235,7 +235,7 @@ def differences(seed: int, folder: str, compiled: bool = False) -> tuple[list[tu
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     first, _ = outcome(module.kernel, seed, 1e9)
-    with mock.patch.object(rest, "_compiled", rest._compiled if compiled else rest._as_it_is):
+    with mock.patch.object(rest, "_compiled", rest._compiled if compiled else rest.as_it_is):
         second, ran = outcome(module.kernel, seed, 0)
     return [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]], ran
 

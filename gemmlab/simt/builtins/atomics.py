@@ -57,8 +57,9 @@ TYPES = {
 
 
 @cache
-def _is_one_of(dtype: np.dtype, known: tuple[str, ...]) -> bool:
-    return dtype.name in known
+def takes(name: str, dtype: np.dtype) -> bool:
+    """Say whether an atomic is there for elements of a type."""
+    return dtype.name in TYPES.get(name, NUMBERS)
 
 
 def update(m: BuiltinBatch, name: str, array: Any, index: Any, value: Any) -> Any:
@@ -101,8 +102,8 @@ def _atomic(
     line = m.calls.line
     if not isinstance(array, Array) or array.space not in ("global", "shared"):
         raise TypeError(f"cuda.atomic.{name} needs an array in global or shared memory")
-    known = TYPES.get(name, NUMBERS)
-    if not _is_one_of(array.dtype, known):
+    if not takes(name, array.dtype):
+        known = TYPES.get(name, NUMBERS)
         cure = "its parts, array.real and array.imag" if array.dtype.kind == "c" else known[0]
         raise TypeError(
             f"cuda.atomic.{name} takes no {array.dtype} (No implementation of function "

@@ -88,14 +88,16 @@ def carrier(target: Callable, *args: Any) -> Any:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def uncollected(anywhere: bool = False) -> Iterator[None]:
     """Keep Python's collector of garbage from running by itself while calls are put aside.
 
     In the page of a browser CPython 3.14's would follow the frames of a call that is put aside, of
     which parts lie elsewhere in the meantime: it reads what is there now, and the page's Python
     ends. `python -m benchmarks.live launches` ends so without this.
+
+    anywhere : not in a page alone, for what keeps much and leaves no cycles
     """
-    if THREADS or not gc.isenabled():
+    if (THREADS and not anywhere) or not gc.isenabled():
         yield
         return
     gc.disable()

@@ -21,12 +21,17 @@ from gemmlab.simt.numbers.values import NUMBER
 
 
 class Touched(NamedTuple):
-    """Elements of an array that a turn touches, and what they held; awaited : others may set it."""
+    """Elements of an array that a turn touches, what they held, and the operation: "load", …"""
 
     array: Array
     where: tuple[np.ndarray, ...]
     values: np.ndarray
-    awaited: bool
+    op: str
+
+    @property
+    def awaited(self) -> bool:
+        """Whether others may set it."""
+        return self.op != "store" and self.array.shadow is not None
 
     @property
     def changed(self) -> bool:
@@ -62,8 +67,7 @@ class Watch:
         where = (elements,)
         if array.space == "shared":
             where = places // m.lanes.threads, elements
-        awaited = op != "store" and array.shadow is not None
-        self.touched.append(Touched(array, where, array.buffer[where], awaited))
+        self.touched.append(Touched(array, where, array.buffer[where], op))
 
     def end(self) -> None:
         """Stop seeing accesses: the turn is over."""
@@ -81,6 +85,15 @@ class Watch:
         """Say whether the turn has left the variables as they were, too."""
         return self.before.keys() == variables.keys() and unchanged(
             self.before, variables, self.before, self.mask
+        )
+
+    def spun(self, variables: Mapping[str, Any]) -> bool:
+        """Say whether the turn asked by an atomic, in vain for the lanes that are still there."""
+        return (
+            any(touched.op == "atomic" for touched in self.touched)
+            and self.waits == waits(self.m)
+            and self.before.keys() == variables.keys()
+            and unchanged(self.before, variables, self.before, self.m.masks[-1])
         )
 
     def frozen(self, variables: Mapping[str, Any]) -> bool:

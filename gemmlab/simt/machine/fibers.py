@@ -35,7 +35,7 @@ class Fiber:
     """Lanes of a block that run together: those of `mask`, (1, threads).
 
     kernel : what they run; at : where they are in it, while they wait; wait : for what
-    baton : released when it is their turn
+    baton : released when it is their turn; they have it once they have waited
     """
 
     machine: Machine
@@ -43,7 +43,7 @@ class Fiber:
     kernel: Callable[[], None]
     at: Control | None = None
     wait: Any = None
-    baton: Any = field(default_factory=carriers.turn)
+    baton: Any = None
 
 
 @dataclass(eq=False)
@@ -144,9 +144,9 @@ class Fibers:
         watchers: list[Callable],
     ) -> None:  # fmt: skip
         self.machine, self.kernel, self.grain = machine, kernel, grain
-        self.clusters, self.held, self.static_bytes = clusters, held, 0
+        self.clusters, self.held, self.static_bytes = clusters, held, -1
         self.blocks = clusters.size
-        self.at_once, self.holder = held(0)
+        self.at_once, self.holder = 0, ""
         self.watchers = watchers[:]
         if grain.name in ("group", "lane"):  # they are told of whole warps, later
             watchers.clear()
@@ -192,13 +192,14 @@ class Fibers:
         except BaseException as error:  # whatever it is, it ends the launch
             self.failure = error
             for waiting in [f for fibers in self.open.values() for f in fibers]:
-                waiting.baton.release()
+                if waiting.baton is not None:
+                    waiting.baton.release()
             self.over.release()
 
     def _begin(self, fiber: Fiber) -> None:
         m = fiber.machine
         self.now = fiber
-        m.go_on(Control([fiber.mask], [Frame(m.report.source, depth=0)]))
+        m.go_on(Control([fiber.mask], self._frames(m)))
         fiber.kernel()
         self.open[m].remove(fiber)
         self.alive[m] = self.alive[m] & ~fiber.mask
@@ -211,10 +212,15 @@ class Fibers:
             m.cluster[m.cluster.index(m)] = None
             m.take_apart()
 
+    def _frames(self, m: Machine) -> list[Frame]:
+        """Return the functions in which a fiber of a machine begins."""
+        return [Frame(m.report.source, depth=0)]
+
     def _suspend(self, wait: Any) -> None:
         """Let others run until `wait` is over."""
         fiber, m = self.now, self.now.machine
         fiber.wait, fiber.at = wait, m.control()
+        fiber.baton = fiber.baton or carriers.turn()
         self.alive[m] = self.alive[m] & (m.lanes.full(m.masks[0]) | ~fiber.mask)
         if isinstance(wait, Spin):
             (self.spinning if wait.exact else self.patient).append(fiber)
@@ -279,7 +285,9 @@ class Fibers:
 
     def _is_held(self) -> bool:
         """Say whether a GPU that holds the open blocks holds another one, as far as is known."""
-        static = max((m.memory.static_bytes for m in self.open), default=0)
+        if not self.open:
+            return True
+        static = max(m.memory.static_bytes for m in self.open)
         if static > self.static_bytes:
             self.static_bytes = static
             self.at_once, self.holder = self.held(static)
@@ -322,12 +330,17 @@ class Fibers:
         sync = cuda["cg.this_grid"]().sync
         whole_grid = SimpleNamespace(sync=partial(self._meet_grid, m, sync))
         cuda["cg.this_grid"] = lambda: whole_grid
-        m.loops.wait, m.loops.first, m.loops.patience = self._suspend, FIRST, PATIENCE
-        kernel = self.kernel(m)
-        self.begun += 1
-        self.alive[m], self.open[m] = present, [Fiber(m, mask, kernel) for mask in masks]
-        self.new.extend(self.open[m])
+        self._add_fibers(m, masks, [self.kernel(m)] * len(masks))
         return m
+
+    def _add_fibers(
+        self, m: Machine, masks: list[np.ndarray], kernels: list[Callable[[], None]]
+    ) -> None:
+        """Add a fiber for each mask of a block's lanes, with what it runs."""
+        m.loops.wait, m.loops.first, m.loops.patience = self._suspend, FIRST, PATIENCE
+        self.begun, self.alive[m] = self.begun + 1, m.lanes.full(m.lanes.present)
+        self.open[m] = [Fiber(m, *each) for each in zip(masks, kernels, strict=True)]
+        self.new.extend(self.open[m])
 
     # Where fibers meet
 

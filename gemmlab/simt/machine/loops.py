@@ -26,8 +26,11 @@ FIRST = 16  # the turn that is watched first, where nothing is known to spin
 # it would take longer.
 PATIENCE = 1024
 
-
 LANES = {"warpgroup": 128, "warp": 32}  # of a fiber, where there are asynchronous instructions
+ALONE = 0, 1  # lanes for which `Tally.seconds` tells what was done: all, or one
+# What a lane does as a function of one thread takes this part of its time on the machine: 0.09 ms a
+# thread of `benchmarks.simulator.work.spin_lock`, and 0.47 ms.
+LONE = 0.2
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,18 @@ class Grain:
     """The lanes that run together, from coarse to fine.
 
     name : they are those of a "batch" of blocks, of a "block", of a "group", or a "lane" alone;
-        with asynchronous instructions those of a "warpgroup" or of a "warp"
+        "lone" is a lane that runs as a function of one thread (`threads.lone`); with asynchronous
+        instructions they are those of a "warpgroup" or of a "warp"
     groups : of a block, by its linear index, the lanes that spin, (1, threads), and the others;
         blocks that are not there have the groups of the first one
     most : blocks of a batch, where a GPU holds no more of them at once; 0 for no such bound
+    tried : whether "lone" has been tried in vain: the function cannot be written, or gave up
     """
 
     name: str
     groups: dict[int, np.ndarray] = field(default_factory=dict)
     most: int = 0
+    tried: bool = False
 
 
 class SpinsError(Exception):
@@ -121,6 +127,7 @@ class Loop:
     turns, line : its iterations so far, and where it stands; endless : whether it is a `while`
     look : the turn that is to be watched; gap : turns from one to the next, more each time
     watch, earlier : the turn that is watched, and one before
+    spent : seconds before the turn that is watched, by counts: of all lanes, and of one alone
     states : the variables in some turns of a `while`, each twice as late as the one before
     bounds : of a `for`; ask : the turn that asks whether to run the rest thread by thread, after
         each as many again; counted : the turn before it from which on costs are known, and how
@@ -139,6 +146,7 @@ class Loop:
     bounds: Range | None = None
     ask: int = 0
     counted: tuple[int, float] = (0, 0.0)
+    spent: tuple[float, ...] = (0.0, 0.0)
     states: list[State] = field(default_factory=list)
 
     def unwatch(self) -> None:
@@ -148,17 +156,12 @@ class Loop:
             self.watch, self.look = None, self.turns + self.gap
 
 
-def spins(_: Spin) -> None:
-    """Have the launch run again, block by block, where lanes of a batch spin."""
-    raise SpinsError(Grain("block"))
-
-
 class Loops:
     """A rewritten kernel calls these methods in its loops.
 
     open : the loops that run, the innermost last; steps : the turns of a `while`, with those of
         every `while` in it
-    wait : called where lanes spin; returns when another turn may be different
+    wait : called where lanes spin; returns when another turn may be different; None in a batch
     first : the turn of a `while` that is watched first; patience : the turn from which on it may
         spin although its variables change
     """
@@ -169,7 +172,8 @@ class Loops:
         self.masks, self.tally, self.findings, self.memory = masks, tally, findings, memory
         self.max_steps, self.most_turns, self.steps = launch.max_steps, launch.most_turns, 0
         self.open: list[Loop] = []
-        self.wait: Callable[[Spin], None] = spins
+        self.wait: Callable[[Spin], None] | None = None
+        self.may_be_lone = False  # lanes of a batch, as functions of one thread
         self.first, self.patience = FIRST, PATIENCE
         self.all_ways = False  # as of `Branches`
         # What variables are after a rest; the loops whose rest was tried in vain; about how long
@@ -212,14 +216,36 @@ class Loops:
         except rest.GaveUpError:
             self.given_up.add(key)
             return False
-        return self.left is not None
+        if self.left is None:
+            return False
+        self.may_be_lone = False  # what ran so is not counted among what was done
+        return True
 
     def await_(
         self, line: int, mask: Mask, condition: Callable[[], bool], words: Callable[[], str]
     ) -> None:
         """Let others run until a condition holds for the lanes of `mask`; words : which one."""
         while not condition():
-            self.wait(Awaited(line, mask, [], True, condition, words))
+            self._wait(Awaited(line, mask, [], True, condition, words))
+
+    def _wait(self, spin: Spin) -> None:
+        """Let others run; where lanes of a batch spin, have the launch run again, block by block.
+
+        Lane by lane at once, where lanes ask by an atomic for what others of their block have got:
+        a lock, as it seems, which no larger group of lanes can give back.
+        """
+        if self.wait is not None:
+            self.wait(spin)
+            return
+        lone = self.may_be_lone and any(touched.op == "atomic" for touched in spin.touched)
+        raise SpinsError(Grain("lone" if lone and self._has_left(spin.mask) else "block"))
+
+    def _has_left(self, mask: Mask) -> bool:
+        """Say whether lanes of a block have left the innermost loop, in which others of it are."""
+        lanes = self.memory.m.lanes
+        inside = lanes.full(mask)
+        left = lanes.full(self.masks[self.open[-1].depth - 1]) & ~inside
+        return bool((inside.any(axis=1) & left.any(axis=1)).any())
 
     def divide(self) -> None:
         """Have the launch run again with each warpgroup by itself."""
@@ -251,11 +277,11 @@ class Loops:
             state = State(self.tally.calls.source, self.masks[-1], kept(sys._getframe(1).f_locals))
             loop.states = [*loop.states[-1:], state]
         if loop.turns >= loop.look:
-            self._look(loop, dict(sys._getframe(1).f_locals))  # of a view since Python 3.13
+            self.look(loop, dict(sys._getframe(1).f_locals))  # of a view since Python 3.13
         self.masks.append(self.masks[-1])
         return True
 
-    def _look(self, loop: Loop, variables: Mapping[str, Any]) -> None:
+    def look(self, loop: Loop, variables: Mapping[str, Any]) -> None:
         """Watch the next turn, or judge the last one, after which lanes may have to wait."""
         watch, loop.watch = loop.watch, None
         if watch is None:
@@ -264,7 +290,7 @@ class Loops:
         watch.end()
         idle = watch.idle()
         if idle and watch.repeats(variables):
-            self.wait(Spin(loop.line, watch.mask, watch.touched, exact=True))
+            self._wait(Spin(loop.line, watch.mask, watch.touched, exact=True))
             loop.gap = 1
             self._watch(loop, variables)
         elif idle and loop.turns >= self.patience and loop.earlier is None:
@@ -273,15 +299,34 @@ class Loops:
         elif watch.frozen(variables):
             why = "a turn of it leaves all variables and all memory as they were"
             self._stop(loop.line, watch.mask, f"thread {{thread}} never leaves this loop: {why}")
+        elif self.may_be_lone and self._one_by_one(loop, watch, variables):
+            raise SpinsError(Grain("lone"))
         else:
             loop.gap *= 2
             if idle and watch.looks_again(loop.earlier):
-                self.wait(Spin(loop.line, watch.mask, watch.touched, exact=False))
+                self._wait(Spin(loop.line, watch.mask, watch.touched, exact=False))
                 loop.gap = FIRST
             loop.look, loop.earlier = loop.turns + loop.gap, None
 
+    def _one_by_one(self, loop: Loop, watch: Watch, variables: Mapping[str, Any]) -> bool:
+        """Say whether lanes leave the loop so slowly that each had better run alone.
+
+        So do lanes that hold a lock for a part of a turn: those that ask for it meanwhile spin, and
+        all of them make as many turns as there are lanes. What each would do alone is all that was
+        done before the loop, and a turn.
+        """
+        before, now = (self.tally.active(mask)[1] for mask in (watch.mask, self.masks[-1]))
+        if now == before or not watch.spun(variables):
+            return False
+        together, alone = (self.tally.seconds(lanes) for lanes in ALONE)
+        turn, own = together - loop.spent[0], alone - loop.spent[1]
+        own += max(0, alone - loop.turns * own)
+        launch = self.memory.m.launch
+        return turn * now / (before - now) > own * LONE * launch.blocks * launch.threads
+
     def _watch(self, loop: Loop, variables: Mapping[str, Any]) -> None:
         loop.watch, loop.look = Watch(self.memory.m, variables), loop.turns + 1
+        loop.spent = tuple(self.tally.seconds(lanes) for lanes in ALONE)
 
     def iterate(self, values: Any, line: int) -> Iterator[Any]:
         """The values of the variable of a `for` loop, one iteration after the other."""

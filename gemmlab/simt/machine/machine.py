@@ -9,9 +9,8 @@ each for the k-th time, is one instruction and one access of the warp.
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,7 @@ from gemmlab.simt.syntax.rewrite import Program
 from gemmlab.simt.syntax.source import Source
 
 
-@dataclass(frozen=True)
-class Control:
+class Control(NamedTuple):
     """The place of some lanes in the kernel, kept while other lanes of the machine run.
 
     masks : the stack; frames, place, line : of `calls`; others, open, steps : of branches and loops
@@ -122,7 +120,7 @@ class Machine:
 
 
 class LaneCounts(Tally):
-    """A tally that keeps what each lane of a block has done, until `finish` counts it by warps.
+    """A tally that keeps what each lane has done, until `finish` counts it by warps.
 
     ticks : by function, line and kind, how often each lane has executed it
     accesses : by function, line, operation and memory, an array, and of each lane the elements
@@ -179,16 +177,18 @@ class LaneCounts(Tally):
         for (source, line, op, *_), (array, by_lane) in self.accesses.items():
             self.calls.frames = [Frame(source, depth=0)]
             for k in range(max(len(made) for made in by_lane.values())):
-                at, on = (np.zeros(self.lanes.shape, t) for t in (np.int64, bool))
-                for thread, made in by_lane.items():
-                    if k < len(made):
-                        at[0, thread], on[0, thread] = made[k], True
-                count_access(self.m, line, op, array, at, on)
+                elements = {thread: made[k] for thread, made in by_lane.items() if k < len(made)}
+                at, on = (np.zeros(self.lanes.place.size, t) for t in (np.int64, bool))
+                threads = list(elements)
+                at[threads], on[threads] = list(elements.values()), True
+                one = len({*elements.values()}) == 1
+                where = at[threads[0]] if one else at.reshape(self.lanes.shape)
+                count_access(self.m, line, op, array, where, on.reshape(self.lanes.shape))
         self.report.watchers[:] = spinning
 
 
 def count_lanes(m: Machine, watchers: list[Callable]) -> LaneCounts:
-    """Have machine `m`, of one block, count by lanes; `finish` must follow."""
+    """Have a machine count by lanes, those of one block; `finish` must follow."""
     m.apart = m.tally = LaneCounts(m, watchers)
     for part in (m.operations, m.branches, m.loops):
         part.tally = m.tally

@@ -130,15 +130,14 @@ class GlobalShadow(Shadow):
 
     def by_one(self, op: str, at: int, lane: int, now: Now) -> bool:
         """Note a touch by one lane, if that is soon done; whether it is."""
-        if self.runs is not None or self.unwritten is not None:
+        if self.runs is not None or self.unwritten is not None or now.heard is not None:
             return False
-        self.fences = self.releases.fences
-        if not self.one(op, at, lane, now):
+        now, self.fences = now.of_one(), self.releases.fences
+        if not self._one(op, at, lane, now):
             return False
         self.written |= op != "read"
         if op == "atomic":
-            one = now.of_one()
-            self.releases.update_one(id(self), at, lane, self.threads, one.epoch, now.syncs)
+            self.releases.update_one(id(self), at, lane, self.threads, now.epoch, now.sync)
         return True
 
     def _in_runs(self, op: str, at: np.ndarray, lane: np.ndarray, now: Now) -> bool:

@@ -184,11 +184,13 @@ class Releases:
         self.fences = 0
         self.time = 0
         self.times = [0]  # after so many fences
-        self.calls: list[tuple[int, np.ndarray, np.ndarray, bool, Syncs]] = []
+        self.calls: list[tuple[int, list[int], list[int], bool, Syncs]] = []
         self.fenced: dict[int, list[Fence]] = {}  # of each lane, in order
         self.last: dict[int, tuple[Fence, Fence]] = {}  # far and near, of each lane
         self.blocks: dict[int, int] = {}  # that have made a fence: the last one's number
         self.last_block = -1  # of these
+        self.latest: dict[int, Release] = {}  # of each lane
+        self.alone = True  # whether each releases nothing but what it has done itself, so far
         self.of_block: dict[int, Kept] = defaultdict(Kept)
         self.of_warp: dict[int, Kept] = defaultdict(Kept)
         self.flags: set[Hashable] = set()
@@ -215,7 +217,15 @@ class Releases:
         some = [int(blocks[0])] if len(blocks) == 1 else np.unique(blocks).tolist()
         self.blocks.update(dict.fromkeys(some, number))
         self.last_block = max(self.last_block, int(blocks[-1]))
-        self.calls.append((number, lanes, epochs, of_block, syncs))
+        self.calls.append((number, lanes.tolist(), epochs.tolist(), of_block, syncs))
+
+    def fence_one(self, lane: int, threads: int, epoch: int, of_block: bool) -> None:
+        """Note that one lane calls either, where no warp has called `syncwarp`."""
+        self._note_calls()
+        number, block = self.count(), lane // threads
+        self.blocks[block] = number
+        self.last_block = max(self.last_block, block)
+        self._note(lane, Fence(number, epoch, of_block))
 
     def _note_calls(self) -> None:
         """Note for each lane the fences that wait in `calls`."""
@@ -223,12 +233,14 @@ class Releases:
             return
         for number, lanes, epochs, of_block, syncs in self.calls:
             known = syncs.each(len(lanes))
-            for lane, epoch, heard in zip(lanes.tolist(), epochs.tolist(), known, strict=True):
-                fence = Fence(number, epoch, of_block, *heard)
-                self.fenced.setdefault(lane, []).append(fence)
-                far, _ = self.last.get(lane, _NONE)
-                self.last[lane] = far if of_block else fence, fence
+            for lane, epoch, heard in zip(lanes, epochs, known, strict=True):
+                self._note(lane, Fence(number, epoch, of_block, *heard))
         self.calls.clear()
+
+    def _note(self, lane: int, fence: Fence) -> None:
+        """Note a fence of a lane."""
+        self.fenced.setdefault(lane, []).append(fence)
+        self.last[lane] = self.last.get(lane, _NONE)[0] if fence.of_block else fence, fence
 
     def update(
         self, owner: int, at: np.ndarray, lanes: np.ndarray, threads: int, epochs: np.ndarray,
@@ -244,13 +256,26 @@ class Releases:
             self._update(flag, block, lanes[some].tolist(), epoch, known and known[some])
 
     def update_one(
-        self, owner: int, at: int, lane: int, threads: int, epoch: int, syncs: Syncs
+        self, owner: int, at: int, lane: int, threads: int, epoch: int, sync: int
     ) -> None:
-        """Note that one lane updates an element."""
-        if self.fences:
-            self._note_calls()
-            known = None if syncs.none else syncs.each(1)
-            self._update((owner, at), lane // threads, [lane], epoch, known)
+        """Note that one lane updates an element, after so many calls of `syncwarp`."""
+        if not self.fences:
+            return
+        self._note_calls()
+        flag, block = (owner, at), lane // threads
+        known = self.updates.get((flag, block))
+        if known is None or known.epoch != epoch or sync or block not in self.blocks:
+            self._update(flag, block, [lane], epoch, [(sync, sync)] if sync else None)
+            return
+        self.time += 1  # as `_update` does it, for one lane, which asks often
+        if known.fences != self.blocks[block]:
+            known.fences = self.blocks[block]
+            known.told.clear()
+        if lane not in known.told:
+            self._release_one(flag, block, known, lane, self.time, 0)
+            known.told.add(lane)
+        if flag in self.flags:
+            known.time = known.lanes[lane] = self.time
 
     def _update(
         self, flag: Hashable, block: int, lanes: list[int], epoch: int,
@@ -285,14 +310,22 @@ class Releases:
         """Note which lanes release by an update what they have not released before."""
         heard = [0] * len(lanes) if syncs is None else [heard for _, heard in syncs]
         for lane, told, time in zip(lanes, heard, times, strict=True):
-            last = (*self.last.get(lane, _NONE), told)
-            if known.released.get(lane) != last:
-                self.flags.add(flag)
-                known.released[lane] = last
-                release = Release(flag, time, lane, *last, known.epoch)
-                self.of_block[block].note(release)
-                self.of_warp[lane // WARP].note(release)
+            self._release_one(flag, block, known, lane, time, told)
         known.told.update(lanes)
+
+    def _release_one(
+        self, flag: Hashable, block: int, known: Updates, lane: int, time: int, told: Heard
+    ) -> None:  # fmt: skip
+        """Note that a lane releases by an update what it has not released before."""
+        far, near = self.last.get(lane, _NONE)
+        last = far, near, told
+        if known.released.get(lane) != last:
+            self.flags.add(flag)
+            self.alone = self.alone and not known.epoch and not told
+            known.released[lane] = last
+            self.latest[lane] = release = Release(flag, time, lane, far, near, told, known.epoch)
+            self.of_block[block].note(release)
+            self.of_warp[lane // WARP].note(release)
 
     def told(
         self, by: np.ndarray, fences: np.ndarray, lanes: np.ndarray, threads: int
@@ -332,7 +365,15 @@ class Releases:
     ) -> bool:
         """Say of one lane what `order` says of several."""
         self._note_calls()
-        block = lane // threads
+        block, by = lane // threads, old[0]
+        if self.alone and self.last.get(by, _NONE)[1].number <= old[2]:
+            return False
+        last = self.latest.get(by)
+        if last is not None:  # of the lane that had the lock before, as a rule
+            fence = last.near if by // threads == block else last.far
+            known = self.updates.get((last.flag, block))
+            if known and old[2] < fence.number and last.time < known.lanes.get(lane, 0):
+                return True
         for flag, time in self._released(old, block, threads).items():
             known = self.updates.get((flag, block))
             if known and (time < known.acquired(epoch) or time < known.heard(lane, sync)):

@@ -122,6 +122,11 @@ class Shadow:
         self.floor = 0  # touches below come before whatever follows
         self.fences = 0  # of the launch, before what is done now
         self.writers, self.readers, self.updaters = Touched(size), Touched(size), Touched(size)
+        self.against = {  # what reads, writes and atomics clash with
+            "read": (self.writers, self.updaters),
+            "write": (self.writers, self.readers, self.updaters),
+            "atomic": (self.writers, self.readers),
+        }
         self.first_reads: set[int] = set()
         self.last_reads: dict[int, tuple[Any, Any]] = {}
 
@@ -177,26 +182,22 @@ class Shadow:
 
         What is done for many lanes takes ten times as long for one.
         """
-        if now.heard is not None:
-            return False
-        now = now.of_one()
-        kept = {"read": self.readers, "write": self.writers, "atomic": self.updaters}[op]
-        floor, low = self.floor, self.visits.low
-        for touched in (self.writers, self.readers, self.updaters):
-            if touched is kept and op != "write":
-                continue  # reads clash with no reads, nor atomics with atomics
-            for rows in (touched.first, touched.second):
-                known = -1 if rows is None else rows.item(at)
-                if known < floor or known & low == lane:
-                    continue
-                if not self._one_ordered(known, lane, now):
-                    return False
+        return now.heard is None and self._one(op, at, lane, now.of_one())
+
+    def _one(self, op: str, at: int, lane: int, now: Now) -> bool:
+        """Do what `one` does at a moment in plain numbers."""
+        for touched in self.against[op]:
+            if touched.first is not None and self._one_races(touched.first.item(at), lane, now):
+                return False
+            if touched.second is not None and self._one_races(touched.second.item(at), lane, now):
+                return False
         touch = self.visits.touch(lane, now, self.fences)
         if op == "write":
-            kept.begin()[at] = touch
+            self.writers.begin()[at] = touch
+        elif op == "atomic":
+            self._keep_one(self.updaters, at, lane, touch, now)
         else:
-            self._keep_one(kept, at, lane, touch, now)
-        if op == "read":
+            self._keep_one(self.readers, at, lane, touch, now)
             self.last_reads[now.line] = at, lane
         return True
 
@@ -213,9 +214,22 @@ class Shadow:
 
     def _one_races(self, touch: int, lane: int, now: Now) -> bool:
         """Say whether a touch is one by another lane that nothing puts before now."""
-        if touch < self.floor or touch & self.visits.low == lane:
+        other, threads = touch & self.visits.low, self.threads
+        if touch < self.floor or other == lane:
             return False
-        return not self._one_ordered(touch, lane, now)
+        _, epoch, sync, fences = self.visits.listed[touch >> self.visits.bits]
+        if epoch < now.epoch and lane // threads == other // threads:  # a barrier came between
+            return False
+        if sync < now.sync and lane // WARP == other // WARP:
+            return False
+        if not self.fences or now.lane is None:
+            return True
+        me, old = now.lane, (other + now.lane - lane, epoch, fences, sync)
+        if self.releases.under_way:
+            asked = np.array([old[0]]), np.array([fences]), np.array([me])
+            if self.releases.told(*asked, threads)[0]:
+                return False
+        return not self.releases.orders(old, me, now.epoch, threads, now.sync)
 
     def _keep_one(self, kept: Touched, at: int, lane: int, touch: int, now: Now) -> None:
         """Do for one lane what `_keep` and `_keep_beside` do for many."""
@@ -227,7 +241,8 @@ class Shadow:
             return
         second, far = kept.more()
         known, last = second.item(at), first.item(at) & low
-        apart, before = (_distance(last, other, self.threads) for other in (lane, known & low))
+        apart = _distance(last, lane, self.threads)
+        before = _distance(last, known & low, self.threads)
         if apart and (apart > before or not self._one_races(known, lane, now)):
             second[at], before = touch, apart
         far[at] = before == 3
@@ -306,23 +321,6 @@ class Shadow:
                 asked = block, lanes, int(epochs[first]), self.threads, heard[some]
                 ordered[which[some]] = self.releases.order(old, *asked)
         return ordered
-
-    def _one_ordered(self, touch: int, lane: int, now: Now) -> bool:
-        """Whether a barrier, a `syncwarp` or a release puts one touch of another lane before."""
-        other, visit = touch & self.visits.low, touch >> self.visits.bits
-        _, epoch, sync, fences = self.visits.listed[visit]
-        if lane // self.threads == other // self.threads and epoch < now.epoch:
-            return True
-        if lane // WARP == other // WARP and sync < now.sync:
-            return True
-        if not self.fences or now.lane is None:
-            return False
-        me, old = now.lane, (other + now.lane - lane, epoch, fences, sync)
-        if self.releases.under_way:
-            asked = np.array([old[0]]), np.array([fences]), np.array([me])
-            if self.releases.told(*asked, self.threads)[0]:
-                return True
-        return self.releases.orders(old, me, now.epoch, self.threads, now.sync)
 
     def _keep(self, kept: Touched, at: np.ndarray, lane: np.ndarray, now: Now) -> None:
         """Note an access among those that may be concurrent, two of which are kept."""

@@ -58,15 +58,16 @@ class Visits:
 
     A touch is visit · 2^bits + lane; -1 stands for none.
 
-    table : line, epoch, sync and fences of each visit, (4, visits)
+    listed : line, epoch, sync and fences of each visit; table : the same, (4, visits), of the first
+        `filled` ones
     """
 
     def __init__(self, lanes: int) -> None:
         self.bits = max(1, int(lanes - 1).bit_length())
         self.low = (1 << self.bits) - 1
         self.numbers: dict[tuple[int, int, int, int], int] = {}
-        self.table = np.zeros((4, 64), np.int64)
-        self.listed: list[tuple[int, ...]] = []  # the same, to ask for one visit
+        self.listed: list[tuple[int, ...]] = []
+        self.table, self.filled = np.zeros((4, 64), np.int64), 0
 
     @property
     def next(self) -> int:
@@ -92,15 +93,15 @@ class Visits:
 
     def touch(self, lane: Any, now: Now, fences: int) -> Any:
         """Return the touch of a lane, or of several at one moment."""
-        return lane + (self._number(now.line, now.epoch, now.sync, fences) << self.bits)
+        number = self.numbers.get((now.line, now.epoch, now.sync, fences))
+        if number is None:
+            number = self._number(now.line, now.epoch, now.sync, fences)
+        return lane + (number << self.bits)
 
     def _number(self, *visit: int) -> int:
         number = self.numbers.get(visit)
         if number is None:
             number = self.numbers[visit] = len(self.numbers)
-            if number == self.table.shape[1]:
-                self.table = np.concatenate([self.table, np.zeros_like(self.table)], axis=1)
-            self.table[:, number] = visit
             self.listed.append(visit)
         return number
 
@@ -109,6 +110,14 @@ class Visits:
 
     def moments(self, touches: np.ndarray) -> np.ndarray:
         """Line, epoch, sync and fences of touches, (4, touches)."""
+        since, count = self.filled, len(self.listed)
+        if since < count:
+            if count > self.table.shape[1]:
+                more = np.zeros((4, 2 * count), np.int64)
+                more[:, :since] = self.table[:, :since]
+                self.table = more
+            self.table[:, since:count] = np.array(self.listed[since:], np.int64).T
+            self.filled = count
         return self.table[:, touches >> self.bits]
 
 

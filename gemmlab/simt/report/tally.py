@@ -261,9 +261,12 @@ class Tally:
             found = self.running[id(mask)] = Running(mask, *self._active(mask), {})
         return found
 
-    def seconds(self) -> float:
-        """Return about how long lock-step takes for what was counted so far, by counts alone."""
-        lanes = self.lanes.place.size
+    def seconds(self, lanes: int = 0) -> float:
+        """Return about how long lock-step takes for what was counted so far, by counts alone.
+
+        lanes : of so many at once; 0 for those that there are
+        """
+        lanes = lanes or self.lanes.place.size
         costs = (each + more * lanes for each, more in (OPERATION, ACCESS))
         return sum(c * n for c, n in zip(costs, self._counted(), strict=True))
 

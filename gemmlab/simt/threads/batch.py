@@ -1,9 +1,13 @@
 """A loop that runs thread by thread may ask this of the machine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from gemmlab.simt.builtins.batch import BuiltinBatch
+import numpy as np
+
+from gemmlab.simt.builtins.batch import BuiltinBatch, Loops
+from gemmlab.simt.memory.array import Array
+from gemmlab.simt.numbers.lanes import Lanes
 from gemmlab.simt.syntax.rewrite import Program
 
 
@@ -14,6 +18,7 @@ class Scope(Protocol):
     functions: dict[Any, Callable]
     program: Program
     translate: Callable[[Any], Any]
+    bound: Callable[..., Callable]
 
 
 class Branches(Protocol):
@@ -27,3 +32,28 @@ class LoopBatch(BuiltinBatch, Protocol):
 
     scope: Scope
     branches: Branches
+
+
+class LoneLoops(Loops, Protocol):
+    """The loops in which a lane is (`machine.loops`)."""
+
+    open: list[Any]
+    steps: int
+    max_steps: int
+    begin: Callable[[], None]
+    look: Callable[[Any, dict], None]
+    end: Callable[[], Any]
+
+
+class LoneBatch(LoopBatch, Protocol):
+    """A block whose lanes run one by one."""
+
+    loops: LoneLoops
+
+
+class LaneTally(Protocol):
+    """What each lane has done is kept here, to be counted by warps (`machine.machine`)."""
+
+    lanes: Lanes
+    ticks: dict[tuple, np.ndarray]
+    accesses: dict[tuple, tuple[Array, Mapping[int, list[int]]]]

@@ -174,7 +174,7 @@ def _alone(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     place = int(m.lanes.place[w.place])
     lane = place + m.lanes.first_lane
     _add_touches(m, w, place, lane)
-    function = _function(_text(w, start, end), _as_it_is)
+    function = function_of(_text(w, start, end), as_it_is)
     counts, left, elements, steps = _or_put_back(w, lambda: function(*w.parameters.values()))
     _count(m, w, counts, counts, [counts[site.block] for site in w.sites])
     for i, element in zip(reads, elements, strict=True):
@@ -238,7 +238,7 @@ def _together(m: LoopBatch, loop: Rest, w: Statements) -> dict[str, Any]:
     }  # fmt: skip
     _add_touches(m, w, 0, 0)
     _add_limits(w, loop)
-    function = _function(_text(w, *_around(w)), _compiled)
+    function = function_of(_text(w, *_around(w)), _compiled)
     steps = _or_put_back(w, lambda: _in_parts(w, function))
     pieces = [int(sectors[site.row]) for site in w.sites]
     _count(m, w, counts[0].tolist(), counts[1].tolist(), pieces)
@@ -378,17 +378,18 @@ def _listed(names: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _function(text: str, wrap: Callable) -> Callable:
+def function_of(text: str, wrap: Callable) -> Callable:
     """Return the function of a text; `wrap` compiles a function, or returns it as it is."""
     types = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
     names = (*types, "bool_", "float32", "float64", "sqrt")
     scope = {name: getattr(np, name) for name in names}
-    scope |= {"fma": wrap(_fma), "count": wrap(_count_turn)}
+    scope |= {"fma": wrap(_fma), "count": wrap(_count_turn), "UnfitError": UnfitError}
     exec(text, scope)
     return wrap(scope["run"])
 
 
-def _as_it_is(function: Callable) -> Callable:
+def as_it_is(function: Callable) -> Callable:
+    """Return a function that Python runs."""
     return function
 
 
