@@ -48,11 +48,13 @@ MAX_STEPS = 4000  # turns of a `while` that a thread may make
 
 # Names of calls that order threads and what they do asynchronously.
 ORDERING = re.compile(
-    r"(cuda\.)?(syncthreads|syncwarp|threadfence\w*|fence_\w+|cp_async_(commit|wait)|setmaxnreg_\w+"
-    r"|wgmma_(fence|commit|wait)|tma_(commit|wait_read|load|store)|mbarrier_\w+)$"
+    r"(cuda\.)?(syncthreads|syncwarp|cluster_sync|threadfence\w*|fence_\w+"
+    r"|cp_async_(commit|wait)|setmaxnreg_\w+|wgmma_(fence|commit|wait)|tma_(commit|wait_read|load|store)|mbarrier_\w+)$"
 )
 COUNTED = ("cp_async_wait", "wgmma_wait", "tma_wait_read")  # the first argument: groups left
-AT_BARRIER = ("mbarrier_wait", "mbarrier_arrive", "mbarrier_arrive_expect")
+AT_BARRIER = tuple(
+    f"mbarrier_{name}" for name in ("wait", "arrive", "arrive_expect", "arrive_remote")
+)
 DEPTHS = ("PENDING", "OTHERS", "AHEAD")  # constants that say how many groups may be under way
 
 
@@ -77,6 +79,7 @@ def _half(m: int, n: int, k: int, layout: str = "nt", **more: Any) -> Gemm:
 
 
 HOPPER = Tiling((128, 64, 64), stages=2)
+PAIRS = Tiling((128, 128, 64), stages=2)
 SIMT = Tiling((64, 64, 8), (8, 8), 3, (64, 32))
 WIDE = Tiling((128, 128, 64), (8, 8), 2, (64, 32))
 MMA = Tiling((32, 32, 32), (2, 4), 3, (16, 16))
@@ -95,8 +98,11 @@ PIPELINES = (
     Pipeline("warp_specialised", ("tensor_core.warp_specialised", "tensor_core.shared.tma_tiles"),
              (Case(_half(128, 128, 320), HOPPER), Case(_half(128, 64, 321), HOPPER),
               Case(_half(128, 64, 192, "tn"), HOPPER))),
-    Pipeline("tma_stored", ("tensor_core.tma_stored", "tensor_core.shared.accumulators"),
+    Pipeline("tma_stored", ("tensor_core.tma_stored", "tensor_core.shared.accumulators:storing"),
              (Case(_half(128, 128, 320), HOPPER),)),
+    Pipeline("tma_multicast", ("tensor_core.tma_multicast", "tensor_core.shared.tma_tiles:sending",
+                               "tensor_core.shared.accumulators:storing_halves"),
+             (Case(replace(_half(512, 128, 320), out_dtype="float16"), PAIRS),)),
     Pipeline("wgmma_split_k", ("split_k.wgmma_split_k", "split_k.shared.workspace_matrices"),
              (Case(_half(128, 128, 640), replace(HOPPER, split=2)),
               Case(_half(128, 64, 321), replace(HOPPER, split=2)))),
@@ -154,7 +160,8 @@ EQUAL = (
      "bytes that come before they are expected are counted, and the arrival is still missing"),
     (r"mbarrier_init", r"(behind|before) mbarrier_init", "two mbarriers, made in another order"),
     (r"fence_tensor_map", r"(behind|before) fence_tensor_map", "two fences, in another order"),
-    (r"mbarrier_arrive|if leads|if s > 0", r"behind ", "the stage is given back later than needed"),
+    (r"mbarrier_arrive|if (leads|s > 0|peer)", r"behind ",
+     "the stage is given back later than needed"),
     (r"", r"(behind|before) wgmma_fence", "the fence is about accumulators, which nobody touches"),
     (r"wgmma_fence", r"(behind|before) ", "the fence is about accumulators, which nobody touches"),
     (r"cuda\.syncwarp", r"before later|behind high",
@@ -367,7 +374,8 @@ def computed(kernel: Any, case: Case) -> tuple[str, str]:
     operands = problem.operands()
     a, b, c = operands
     (alpha, beta), result = problem.scalars(), problem.poisoned(c)
-    gpu = replace(device("h200"), sms=1)  # persistent blocks take several tiles
+    sms = max(one.cluster for one in kernel.launches)
+    gpu = replace(device("h200"), sms=sms)  # persistent blocks take several tiles
     given = kernel.operands(problem, tiling, a.copy(), b.copy())
     scratch = kernel.scratch(problem, tiling, *workspace(kernel, problem, tiling))
     out = kernel.result(problem, tiling, result)
@@ -375,7 +383,7 @@ def computed(kernel: Any, case: Case) -> tuple[str, str]:
         simulate(
             one.function(problem, tiling), *one.launch(problem, tiling, gpu), alpha, *given, beta,
             *out, *scratch, shared_bytes=one.dynamic_shared_bytes(problem, tiling),
-            max_steps=MAX_STEPS,
+            max_steps=MAX_STEPS, cluster=one.cluster,
         )  # fmt: skip
     error, tolerance = problem.error(result, operands), kernel.tolerance(problem)
     return ("", "") if error <= tolerance else ("value", f"error {error:.2g}")
