@@ -18,6 +18,8 @@ from gemmlab.programs.forecasts import FirstCalls, forecasts
 from gemmlab.simt import HazardError, cuda
 from gemmlab.simt.cuda.kernels import watching
 
+pytestmark = pytest.mark.measuring
+
 
 class Report(NamedTuple):
     """A kernel with its launch, and the kind of hazard that is told of it, at its marked lines."""
@@ -414,7 +416,6 @@ def mixed(x, n):
 
 
 @pytest.mark.ptxas
-@pytest.mark.measuring
 @pytest.mark.parametrize("kernel", [pairs, mixed])  # numba#4647, numba-cuda#801
 def test_integers_of_64_bits_are_told_from_compiled_code(kernel):
     """Of launches that fill a GPU: others wait for other things."""

@@ -17,21 +17,19 @@ from gemmlab.simt.machine.loops import Loops
 from gemmlab.simt.machine.machine import Machine
 from tests.support.launches import line_of
 
+pytestmark = pytest.mark.measuring  # locks of all kinds are in `test_fibers`, too
+
 
 def numbers(*shape):
     return np.zeros(shape, int32)
 
 
-FURTHER = [pytest.param(seed, marks=pytest.mark.measuring) for seed in range(4, 20)]
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, *FURTHER])
+@pytest.mark.parametrize("seed", range(16))
 def test_random_kernels_tell_the_same_both_ways(seed, tmp_path):
     different, _ = lone.differences(seed, str(tmp_path))
     assert different == []
 
 
-@pytest.mark.measuring
 def test_many_random_kernels_run_to_their_end(tmp_path):
     assert sum(lone.differences(seed, str(tmp_path))[1] for seed in range(300, 304)) >= 3
 
