@@ -35,6 +35,7 @@ from benchmarks.hardware.workers import spread
 from gemmlab.device import Device, names
 from gemmlab.here.detection import cores, detect
 from gemmlab.here.driver import gpu_status
+from gemmlab.instructions import host
 
 STATE = ROOT / ".validation"
 PROCESSES = 16  # at most: each compiles for itself and has a context on the GPU
@@ -74,7 +75,7 @@ def fingerprint() -> str:
     for part in (*files, *sorted((ROOT / "gemmlab").rglob("*.toml"))):
         found.update(part.read_bytes())
     known = machine.origin()
-    found.update(repr([known[k] for k in ("device", "driver", "numba", "numba_cuda")]).encode())
+    found.update(repr([known[k] for k in ("device", "driver", "numba", host.package())]).encode())
     return found.hexdigest()[:12]
 
 

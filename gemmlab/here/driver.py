@@ -48,6 +48,8 @@ def answered(answer: tuple) -> Any:
     return found[0] if found else None
 
 
+LAUNCHING = "numba-cuda", "numba-cuda-mlir"  # the first of these that is installed launches
+
 # CUdevice_attribute, CUDA Driver API, section Data types used by CUDA driver.
 _ATTRIBUTES = {
     "threads_per_block": 1,
@@ -81,18 +83,19 @@ def gpu_status() -> GpuStatus:
     def unusable(problem: str, reason: str) -> GpuStatus:
         return replace(found, works=False, problem=problem, reason=reason)
 
-    package, wheels = package_version("numba-cuda"), cuda_wheels()
-    if package is None:
-        return unusable("no-numba-cuda", f"there is an {found.name}, but no numba-cuda")
+    name = next(filter(package_version, LAUNCHING), None)
+    if name is None:
+        return unusable("no-numba-cuda", f"there is an {found.name}, but no {LAUNCHING[0]}")
+    wheels = cuda_wheels()
     if wheels is not None and found.cuda[0] < wheels[0]:
         has, needs = (f"{major}.{minor}" for major, minor in (found.cuda, wheels))
         return unusable(
             "driver-too-old",
             f"driver {found.driver or ''} runs CUDA up to {has}, the CUDA packages are for {needs}",
         )
-    trouble = try_kernel()
+    trouble = try_kernel(name)
     if trouble:
-        return unusable("broken", f"numba-cuda {package} fails: {trouble}")
+        return unusable("broken", f"{name} {package_version(name)} fails: {trouble}")
     return found
 
 
@@ -174,11 +177,14 @@ def numba_cuda() -> ModuleType:
     return cuda
 
 
-def try_kernel() -> str:
-    """Compile and run one kernel with Numba: "" if it ran, else the error in one line."""
+def try_kernel(package: str = LAUNCHING[0]) -> str:
+    """Compile and run one kernel with a package: "" if it ran, else the error in one line."""
     try:
         with _quiet():
-            cuda = numba_cuda()
+            if package == LAUNCHING[0]:
+                cuda = numba_cuda()
+            else:
+                from numba_cuda_mlir import cuda
 
             @cuda.jit
             def write_one(out):

@@ -96,14 +96,14 @@ def tensor_map(array: Any, rows: int) -> Any:
         raise ValueError(f"rows={rows}; a box has 1 to {MOST}")
     if not hasattr(array, "__cuda_array_interface__"):
         return TensorMap(array, rows)
-    from gemmlab.instructions.numba_cuda import encoded
+    from gemmlab.instructions.host import encoded
 
     return encoded(array, rows, ROW // itemsize)
 
 
 def map_bytes(address: int, shape: tuple[int, int], dtype: str, rows: int) -> bytes:
     """The 128 bytes of the map of a matrix at an address of the GPU, whose rows have no gaps."""
-    from gemmlab.instructions.numba_cuda import described
+    from gemmlab.instructions.host import described
 
     itemsize = np.dtype(dtype).itemsize
     columns = ROW // itemsize

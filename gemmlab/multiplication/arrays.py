@@ -130,7 +130,8 @@ ACCEPTED = "NumPy and CuPy arrays, PyTorch tensors and Numba's device arrays"
 class Place(NamedTuple):
     """A place is where an array is.
 
-    library : "numpy", "cupy", "torch" or "numba"; device : number of a GPU, None for the host
+    library : "numpy", "cupy", "torch", "numba" or "numba_cuda_mlir"
+    device : number of a GPU, None for the host
     """
 
     library: str
@@ -147,8 +148,8 @@ def place_of(name: str, x: Any) -> Place:
         return Place("cupy", x.device.id)
     if library == "torch" and x.device.type in ("cpu", "cuda"):
         return Place("torch", x.device.index if x.device.type == "cuda" else None)
-    if library == "numba" and hasattr(x, "__cuda_array_interface__"):
-        return Place("numba", sys.modules["numba.cuda"].get_current_device().id)
+    if library in MODULES and hasattr(x, "__cuda_array_interface__"):
+        return Place(library, sys.modules[MODULES[library]].get_current_device().id)
     where = f" on {x.device}" if library == "torch" else ""
     raise TypeError(f"{name} is a {type(x).__module__}.{type(x).__name__}{where}; use {ACCEPTED}")
 
@@ -170,7 +171,8 @@ def may_multiply(place: Place) -> bool:
     return place.device is not None and place.library in ("cupy", "torch")
 
 
-MODULES = {"numba": "numba.cuda"}  # where a library makes arrays, if not in its first module
+# Where a library makes arrays, if not in its first module.
+MODULES = {"numba": "numba.cuda", "numba_cuda_mlir": "numba_cuda_mlir.cuda"}
 
 
 def library_of(place: Place) -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 
 from gemmlab.arguments import whole_number
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status, numba_cuda
+from gemmlab.here.driver import gpu_status
+from gemmlab.instructions import host
 from gemmlab.multiplication import arrays, plans, products
 from gemmlab.multiplication.arrays import SECTOR, Split, Stack, whole
 from gemmlab.multiplication.choosing import (
@@ -268,7 +269,7 @@ def _from_host(
     a, b = arrays.on_host(a), arrays.on_host(whole(b))
     if choice.kernel == "numpy":
         return arrays.as_kind(np.matmul(a, b), place)
-    cuda = numba_cuda()
+    cuda = host.cuda()
     there = (cuda.to_device(np.ascontiguousarray(x)) for x in (a, b))
     return arrays.as_kind(multiply(*there, *terms).copy_to_host(), place)
 

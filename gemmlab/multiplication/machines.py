@@ -12,15 +12,14 @@ import numpy as np
 
 from gemmlab.device import RECORDED, device as load_device
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda
-from gemmlab.instructions import tensor_map
+from gemmlab.instructions import host, tensor_map
 from gemmlab.kernels.batched import around
 from gemmlab.kernels.kernel import Dim
 from gemmlab.measure.backends.compiled import allow_shared
 from gemmlab.multiplication import plans
 from gemmlab.multiplication.arrays import Stack
 from gemmlab.multiplication.choosing import Choice
-from gemmlab.multiplication.plans import ADDRESS, WORD, WORKSPACE, Block, Launch, Maps, Plan, Zeros
+from gemmlab.multiplication.plans import WORD, WORKSPACE, Block, Launch, Maps, Plan, Zeros
 from gemmlab.simt import simulate
 
 MAP_BYTES = 128  # of a tensor map; it begins at a multiple of 64
@@ -132,11 +131,12 @@ class Planning:
         frozen, options = (tuple(sorted(d.items())) for d in (step.frozen, step.options))
         kernel, name = _kernel(step.build, frozen, math.prod(step.block), options)
         compiled = kernel.compile(tuple(map(_type_of, arguments)))
+        loaded = host.loaded(compiled)
         if step.shared_bytes:  # more than 48 KiB a block is for those who ask
-            allow_shared(compiled.library.get_cufunc(), detect(), step.shared_bytes)
+            allow_shared(loaded, detect(), step.shared_bytes)
         grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
         size, first = (*grid, *block, step.shared_bytes), len(self.words)
-        self.works.append(Launch(name, compiled, plans.function_of(compiled), size, first))
+        self.works.append(Launch(name, compiled, loaded.function, size, first))
         for argument in arguments:
             self._tell(argument)
 
@@ -146,8 +146,9 @@ class Planning:
             for each in argument:
                 self._tell(each)
         elif isinstance(argument, Block):
-            self.places.append((len(self.words) + ADDRESS, argument.of))
-            self.words += argument.words()
+            held, addresses = argument.words(host.package())
+            self.places += [(len(self.words) + at, argument.of) for at in addresses]
+            self.words += held
         elif isinstance(argument, np.float32):
             self.words.append(int(argument.view(np.uint32)))
         else:
@@ -167,7 +168,7 @@ def rounded(size: int) -> int:
 
 def _type_of(argument: Any) -> Any:
     """Return the type by which Numba compiles for an argument."""
-    types = numba_cuda().types
+    types = host.cuda().types
     if isinstance(argument, tuple):
         return types.UniTuple(_type_of(argument[0]), len(argument))
     if isinstance(argument, Block):
@@ -180,4 +181,4 @@ def _type_of(argument: Any) -> Any:
 def _kernel(build: Callable, frozen: tuple, threads: int, options: tuple) -> tuple[Callable, str]:
     """Return a kernel for Numba to compile, made once for these arguments, and its name."""
     bounds, kernel = {"launch_bounds": threads, **dict(options)}, build(**dict(frozen))
-    return numba_cuda().jit(**bounds)(kernel), kernel.__name__
+    return host.cuda().jit(**bounds)(kernel), kernel.__name__

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gemmlab.here.driver import numba_cuda
+from gemmlab.instructions import host
 from gemmlab.instructions.tensor_copies import map_bytes
 from gemmlab.multiplication.arrays import contiguous
 from gemmlab.multiplication.choosing import Choice
@@ -78,12 +78,6 @@ def filling(address: int, size: int, stream: int) -> Call:
     return Call("fill memory", driver.cuMemsetD8Async, (address, 0, size, driver.CUstream(stream)))
 
 
-def function_of(compiled: Any) -> Any:
-    """Return a kernel that Numba compiled, as `launch` takes it, loaded on the current GPU."""
-    compiled.bind()
-    return _driver().CUfunction(int(compiled.library.get_cufunc().handle))
-
-
 def is_recording(stream: int) -> bool:
     """Whether what is queued on a stream is recorded for a graph of the caller's, and not done."""
     status, state = _driver().cuStreamIsCapturing(stream)
@@ -136,7 +130,7 @@ def _driver() -> Any:
 @cache
 def _context(device: int) -> Any:
     """Return the context of a GPU that its libraries share."""
-    return numba_cuda().gpus[device].get_primary_context().handle
+    return host.cuda().gpus[device].get_primary_context().handle
 
 
 # Among the addresses of a call: those of A, B and C, of the memory beside them, and of B's halves.
@@ -189,15 +183,17 @@ class Block:
         offset = self.offset + rows.start * self.strides[0]
         return Block(self.of, offset, shape, self.strides, self.dtype)
 
-    def words(self) -> list[int]:
-        """The array as Numba's kernels take it: two pointers of its own, sizes, the address, and
-        shape and strides.
+    def words(self, package: str) -> tuple[list[int], tuple[int, ...]]:
+        """The array as kernels of a compiler take it, and which of these words are addresses.
+
+        Numba-CUDA: two pointers of its own, sizes, the address, shape and strides.
+        numba-cuda-mlir: the address twice, an offset, shape and strides in elements.
         """
-        items = int(np.prod(self.shape))
-        return [0, 0, items, self.itemsize, self.offset, *self.shape, *self.strides]
-
-
-ADDRESS = 4  # of the words of an array
+        if package == "numba_cuda":
+            items = int(np.prod(self.shape))
+            return [0, 0, items, self.itemsize, self.offset, *self.shape, *self.strides], (4,)
+        steps = [stride // self.itemsize for stride in self.strides]
+        return [self.offset, self.offset, 0, *self.shape, *steps], (0, 1)
 
 
 @dataclass(frozen=True, eq=False)

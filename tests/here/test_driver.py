@@ -20,7 +20,7 @@ def status(monkeypatch):
         packages = {"numba-cuda": "0.30.4"} if packages is None else packages
         monkeypatch.setattr(driver, "_driver", lambda: found)
         monkeypatch.setattr(driver, "package_version", packages.get)
-        monkeypatch.setattr(driver, "try_kernel", lambda: trouble)
+        monkeypatch.setattr(driver, "try_kernel", lambda package: trouble)
         return driver.gpu_status.__wrapped__()
 
     return ask
@@ -48,6 +48,12 @@ def test_broken_installation_is_quoted(status):
     s = status(trouble="OSError: libnvvm.so: cannot open")
     assert (s.works, s.problem) == (False, "broken")
     assert s.reason == "numba-cuda 0.30.4 fails: OSError: libnvvm.so: cannot open"
+    s = status(packages={"numba-cuda-mlir": "0.6.0"}, trouble="OSError: libnvvm.so")
+    assert s.reason == "numba-cuda-mlir 0.6.0 fails: OSError: libnvvm.so"
+
+
+def test_gpu_with_numba_cuda_mlir_alone(status):
+    assert status(packages={"numba-cuda-mlir": "0.6.0"}) == FOUND
 
 
 def test_no_driver(monkeypatch):

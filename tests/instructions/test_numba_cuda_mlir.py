@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.samples.realistic import CASES, is_right
-from gemmlab import Gemm, cuda, device as load_device, kernels, predict_time
+from gemmlab import Gemm, cuda, device as load_device, kernels, predict_time, simulate
 from gemmlab.compiled.forecast import rung_listings
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.sass import compiling
@@ -193,6 +193,73 @@ def test_an_index_without_a_sign_has_none(dtype, monkeypatch):
         with pytest.raises(IndexError, match="one access to several arrays|beyond"):
             executed(counted_down, 1, 32, x, y)
         compiling._listing.cache_clear()
+
+
+def of_three(x, y):
+    i = cuda.threadIdx.x
+    for step in (-1, 0, 1):
+        if 0 < i < 31:
+            y[i] += x[i + step]
+
+
+def from_the_next(x, y):
+    i = cuda.threadIdx.x
+    y[i] = cuda.shfl_down_sync(0xFFFFFFFF, x[i], 1)
+
+
+def at_the_end(x, y):
+    i = cuda.threadIdx.x
+    y[i] = x[-4:100].size
+
+
+def by_a_condition(x, y):
+    part = cuda.shared.array(32, np.int64)
+    i = cuda.threadIdx.x
+    part[i] = 0
+    cuda.syncthreads()
+    cuda.atomic.add(part, (2 if -2 <= 1 < 1 else 3) % 32, 1)
+    cuda.syncthreads()
+    y[i] = part[i]
+
+
+def stored(kernel):
+    compiling._listing.cache_clear()
+    x, y = np.arange(32) + 1 / 3, np.zeros(32)
+    right = y.copy()
+    simulate(kernel, 1, 32, x, right)
+    executed(kernel, 1, 32, x, y)
+    return y, right
+
+
+@needs_it
+@pytest.mark.parametrize("kernel", [of_three, from_the_next], ids=lambda kernel: kernel.__name__)
+def test_what_was_wrong_and_silent_is_right(kernel, monkeypatch):
+    """Numbers of a tuple have a sign, and a shuffle has 64 bits; without the mends they do not."""
+    from gemmlab.instructions.numba_cuda_mlir import arrays
+
+    y, right = stored(kernel)
+    assert np.array_equal(y, right)
+    monkeypatch.setattr(arrays, "mends", tuple)
+    try:
+        y, right = stored(kernel)
+    except IndexError:
+        return
+    assert not np.array_equal(y, right)
+
+
+@needs_it
+def test_a_slice_is_not_cut_off_at_the_end():
+    """A fault of 0.6.0 that is not mended: a release without it fails here; the page names it."""
+    y, right = stored(at_the_end)
+    assert (right == 4).all()
+    assert not np.array_equal(y, right)
+
+
+@needs_it
+def test_an_atomic_of_shared_memory_at_a_place_by_a_condition_goes_elsewhere():
+    """A fault of 0.6.0 that is not mended: a release without it fails here; the page names it."""
+    with pytest.raises(IndexError, match="no array"):
+        stored(by_a_condition)
 
 
 @needs_it

@@ -9,13 +9,14 @@ import pytest
 
 import gemmlab
 from gemmlab import kernels
-from gemmlab.here.compilers import ptx
+from gemmlab.instructions import host as host_side
 from gemmlab.multiplication import calling, machines, plans
 from gemmlab.multiplication.plans import Block
 from gemmlab.tiling import Tiling
 from tests.support.fake_driver import TYPES, Driver, described
 from tests.support.fake_gpu import H200, installed
 from tests.support.noting import Noting
+from tests.support.ptx import ptx
 
 host = pytest.fixture(installed)
 
@@ -64,14 +65,15 @@ def gpu(host, monkeypatch):
     ]
     host.gpus = contexts
     for module in (machines, calling, plans):
-        if hasattr(module, "numba_cuda"):
-            monkeypatch.setattr(module, "numba_cuda", lambda: host)
         if hasattr(module, "detect"):
             monkeypatch.setattr(module, "detect", lambda: H200)
     host.driver = Driver(host.log)
     monkeypatch.setattr(plans, "_driver", lambda: host.driver)
     monkeypatch.setattr(plans, "map_bytes", described)
-    monkeypatch.setattr(plans, "function_of", lambda compiled: compiled)
+    monkeypatch.setattr(host_side, "cuda", lambda: host)
+    monkeypatch.setattr(host_side, "package", lambda: "numba_cuda")
+    load = host_side.loaded
+    monkeypatch.setattr(host_side, "loaded", lambda one: load(one)._replace(function=one))
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(calling, "fastest", lambda *_: ("tcec_batched", SMALL, "asked for"))
     yield host
@@ -224,7 +226,7 @@ def test_memory_that_comes_back_is_used_anew(gpu):
 @pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_arguments_are_the_words_that_a_compiled_kernel_takes():
-    """Two pointers, two sizes, the address, shape and strides of an array; a word of a number."""
+    """An array is some words, by Numba-CUDA nine of a matrix; a number is one."""
     array, cut = (
         Block.rows_after_rows(3, 128, (4, 6), "float16"),
         Block(0, 8, (2, 3), (64, 4), "float32"),
@@ -239,10 +241,14 @@ def test_arguments_are_the_words_that_a_compiled_kernel_takes():
     noted = Noting()
     noted.launch(None, *arguments)
     assert len(noted.words) == len(taken)
-    assert taken.index("f32") == len(cut.words())
+    assert taken.index("f32") == len(cut.words(host_side.package())[0])
     assert noted.words[taken.index("f32")] == np.float32(1).view(np.uint32)
-    assert noted.places == [(4, 0), (15, 3), (24, 3)]
-    assert [noted.words[at] for at, _ in noted.places] == [8, 128, 128]
+    if host_side.package() == "numba_cuda":
+        assert noted.places == [(4, 0), (15, 3), (24, 3)]
+    else:
+        assert noted.places == [(0, 0), (1, 0), *((at, 3) for at in (9, 10, 16, 17))]
+    assert {noted.words[at] for at, of in noted.places if of == 0} == {8}
+    assert {noted.words[at] for at, of in noted.places if of == 3} == {128}
 
 
 def test_panels_of_the_budget(gpu):

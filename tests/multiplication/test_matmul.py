@@ -302,12 +302,12 @@ Elsewhere.__module__ = "torch"
 @pytest.mark.gpu
 @pytest.mark.parametrize(("m", "n", "k"), [(1500, 1600, 1601), (64, 40, 33)])
 def test_device_arrays_of_numba(m, n, k):
-    from gemmlab.here.driver import numba_cuda
+    from gemmlab.instructions import host
 
     a, b = normal(m, k), normal(k, n)
     a[3, 5], a[7, 0], b[2, 8] = np.nan, np.inf, -np.inf
     a[9] *= np.float32(2.0**20)
-    cuda = numba_cuda()
+    cuda = host.cuda()
     c = gemmlab.matmul(cuda.to_device(a), cuda.to_device(b))
     assert cuda.is_cuda_array(c)
     found, rows = c.copy_to_host(), [0, 9, m - 1]

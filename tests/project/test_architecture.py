@@ -152,9 +152,7 @@ def test_few_imports_lead_from_instructions_to_their_compilers():
         for node in ast.walk(tree(path))
         if "gemmlab.instructions.numba_cuda" in (getattr(node, "module", None) or "")
     ]
-    assert sorted(leading) == [
-        *["instructions/__init__.py"] * 2, *["instructions/tensor_copies.py"] * 2
-    ]  # fmt: skip
+    assert sorted(leading) == ["instructions/__init__.py"] * 2
 
 
 # ------------------------------------------------------------------------------------- what loads
@@ -282,7 +280,7 @@ def test_folders_can_be_surveyed():
 def test_rooms_and_arrows_are_few_and_the_picture_shows_them():
     """Who adds an arrow draws again, and looks at it: ``python -m book.rooms``."""
     assert len(rooms.rooms()) <= 26
-    assert len(rooms.arrows()) <= 135
+    assert len(rooms.arrows()) <= 136
     with Image.open(rooms.PICTURE) as picture:
         assert picture.text["Description"] == rooms.told(), "run: python -m book.rooms"
 

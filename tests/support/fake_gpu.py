@@ -29,7 +29,7 @@ class Array(np.ndarray):
 class Function:
     """A compiled kernel, as the driver knows it."""
 
-    handle, device = "handle", SimpleNamespace(id=0)
+    handle, device = 7, SimpleNamespace(id=0)
 
     def __init__(self, log):
         self.kernel = SimpleNamespace(occupancy=self)
@@ -110,13 +110,13 @@ def installed(monkeypatch):
     driver = SimpleNamespace(
         CUfunction_attribute=SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="max"),
         CUresult=SimpleNamespace(CUDA_SUCCESS=0),
+        CUfunction=lambda pointer: pointer,
         cuKernelSetAttribute=lambda *args: host.log.append(("attribute", *args)) or (0,),
     )
     for name, module in (("cuda", SimpleNamespace()), ("cuda.bindings", SimpleNamespace())):
         monkeypatch.setitem(sys.modules, name, module)
     sys.modules["cuda.bindings"].driver = driver
-    monkeypatch.setattr(gpu, "numba_cuda", lambda: host)
-    monkeypatch.setattr(compiled, "numba_cuda", lambda: host)
+    monkeypatch.setattr("gemmlab.instructions.host.cuda", lambda: host)
     monkeypatch.setattr(gpu, "detect", lambda: H200)
     monkeypatch.setattr(gpu, "provenance", lambda: {"driver": "580.65", "l2": "flushed"})
     monkeypatch.setattr(gpu, "LOAD_SECONDS", 0.0)

@@ -16,7 +16,7 @@ from benchmarks.hardware.probes.counted import CASES, Case
 from benchmarks.hardware.profiler import NCU, profile
 from gemmlab import simulate
 from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
+from gemmlab.instructions import host
 
 NAME = "counters"
 LSU = "l1tex__data_pipe_lsu_wavefronts_mem"
@@ -63,7 +63,7 @@ def pieces(device: Device) -> Mapping[str, str]:
 
 def launch(piece: str) -> None:
     """Launch every case once, its kernel compiled under the case's name."""
-    cuda = numba_cuda()
+    cuda = host.cuda()
     for case in cases(piece):
         given = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in case.arguments()]
         cuda.jit(named(case.kernel, case.name))[case.grid, case.block](*given)

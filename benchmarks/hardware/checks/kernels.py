@@ -15,6 +15,8 @@ from gemmlab import Gemm, kernels, run
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
+from gemmlab.instructions import host
+from gemmlab.instructions.typed import MLIR
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.measure.backends import gpu
@@ -58,6 +60,16 @@ COMPILED: Mapping[str, tuple[Mapping[str, Fraction], str]] = {
         (dict.fromkeys(("global_load_requests", "global_load_sectors"), Fraction(2)), HALVES),
     ),
 }
+# The same by numba-cuda-mlir, where it is not the same.
+PART = "the compiler merges loads of a warp's fragments otherwise than Numba-CUDA"
+RETURNED = "an atomic gives back what was there, and the metric counts those that do not"
+ATOMICS = dict.fromkeys(("global_atomic_requests", "global_atomic_sectors"), Fraction(0))
+COMPILED_BY_MLIR: Mapping[str, tuple[Mapping[str, Fraction], str]] = {
+    **COMPILED,
+    "tiled": (dict.fromkeys(EACH_LOAD, Fraction(3, 4)), PART),
+    "stream_k": ({}, PART),
+    **dict.fromkeys(("split_k_atomics", "mma_split_k_atomics"), (ATOMICS, RETURNED)),
+}
 # Measured ÷ compiled, of wavefronts of stores to shared memory, and why.
 COPIED: Mapping[str, tuple[Fraction, str]] = {
     "pipelined": (Fraction(9, 5), LINES),
@@ -66,6 +78,7 @@ COPIED: Mapping[str, tuple[Fraction, str]] = {
     "stream_k": (Fraction(17, 14), LINES),
     "mma_pipelined": (Fraction(8, 7), MORE),
 }
+COPIED_BY_MLIR = {**COPIED, "mma_pipelined": (Fraction(9, 7), MORE)}
 # The profiler counts what comes to an SM. Of the bytes that a block copies half are of B, and come
 # to two; the simulator counts them once, as L2 gives them.
 RECEIVED = {"tma_multicast": Fraction(3, 2)}
@@ -93,7 +106,8 @@ def launch(piece: str) -> None:
 
 def measure(piece: str, device: Device) -> Measured:
     launches = profile(NAME, piece, METRICS)
-    return {"counters": launches, "source_sha256": source_hash(kernels.get(piece))}
+    told = {"counters": launches, "source_sha256": source_hash(kernels.get(piece))}
+    return told | ({"compiler": MLIR} if host.package() == MLIR else {})
 
 
 def simulated(piece: str, device: Device) -> Mapping[str, int]:
@@ -116,9 +130,11 @@ def compare(piece: str, measured: Measured, device: Device) -> Comparison:
     kernel, counted = kernels.get(piece), simulated(piece, device)
     found.equal("hash of the source", measured["source_sha256"], source_hash(kernel))
     found.equal("launches", len(measured["counters"]), len(kernel.launches))
-    differs = dict(COMPILED[piece][0]) if piece in COMPILED else {}
-    if piece in COPIED:
-        differs["shared_store_wavefronts"] = COPIED[piece][0]
+    mlir = measured.get("compiler") == MLIR
+    compiled, copied = (COMPILED_BY_MLIR, COPIED_BY_MLIR) if mlir else (COMPILED, COPIED)
+    differs = dict(compiled[piece][0]) if piece in compiled else {}
+    if piece in copied:
+        differs["shared_store_wavefronts"] = copied[piece][0]
     if piece in RECEIVED:
         differs["tensor_copy_bytes"] = RECEIVED[piece]
     for name, total in hardware(measured).items():

@@ -19,7 +19,7 @@ from benchmarks.hardware.probes.patterns import (
 )
 from benchmarks.hardware.profiler import NCU, profile
 from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
+from gemmlab.instructions import host
 from gemmlab.model import transactions
 
 NAME = "loads"
@@ -43,7 +43,7 @@ def pieces(device: Device) -> Mapping[str, str]:
 
 def launch(piece: str) -> None:
     """Launch the probe for every pattern of a piece, in their order."""
-    cuda = numba_cuda()
+    cuda = host.cuda()
     compiled = cuda.jit(probe)
     memory = {w: cuda.to_device(np.zeros(SPAN // w, pattern_dtype(w))) for w in (1, 2, 4, 8)}
     out = {w: cuda.to_device(np.zeros(32 * WARPS, pattern_dtype(w))) for w in memory}

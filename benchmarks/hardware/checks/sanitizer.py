@@ -19,7 +19,7 @@ from benchmarks.samples.right_kernels import FRAGMENTS, LADDER, PROBLEMS, PRODUC
 from benchmarks.samples.wrong_kernels import FILES, load
 from gemmlab import Gemm
 from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
+from gemmlab.instructions import host
 from gemmlab.kernels import Kernel
 from gemmlab.measure.backends import gpu
 
@@ -67,7 +67,7 @@ def launch(piece: str) -> None:
 
 def of_a_kernel(name: str) -> Iterator[bool]:
     """Whether each trial of a kernel gives the right result."""
-    cuda = numba_cuda()
+    cuda = host.cuda()
     if name in WRONG:
         wrong = load(WRONG[name])
         function, base, choose = wrong.kernel, wrong.BASE, getattr(wrong, "launch", None)

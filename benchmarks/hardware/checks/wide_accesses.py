@@ -14,7 +14,7 @@ from benchmarks.hardware.probes.wide import KERNELS, Case, arguments, cases
 from benchmarks.hardware.profiler import NCU, profile
 from gemmlab import simulate
 from gemmlab.device import Device
-from gemmlab.here.driver import numba_cuda
+from gemmlab.instructions import host
 
 NAME = "wide_accesses"
 WAVES = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
@@ -49,7 +49,7 @@ def pieces(device: Device) -> Mapping[str, str]:
 
 
 def launch(piece: str) -> None:
-    cuda = numba_cuda()
+    cuda = host.cuda()
     compiled = {name: cuda.jit(KERNELS[name]) for name in GROUPS[piece]}
     for case in some(piece).values():
         compiled[case.kernel][1, 32](*map(cuda.to_device, arguments(case)))

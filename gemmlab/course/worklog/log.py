@@ -223,7 +223,7 @@ def timed_batch(rung: Kernel, shape: Shape) -> Measurement:
         def __init__(self, problem: Gemm) -> None:
             super().__init__(problem)
             b = shape.batch * problem.k, problem.n
-            self.every_b = gpu.numba_cuda().device_array(b, np.float32)
+            self.every_b = gpu.host.cuda().device_array(b, np.float32)
 
         def load(self, problem: Gemm, operands: Operands) -> None:
             super().load(problem, operands)

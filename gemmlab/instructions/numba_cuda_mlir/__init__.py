@@ -6,11 +6,13 @@ its operations. All that needs numba-cuda-mlir is in this folder.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from numba_cuda_mlir import cuda, linker, tools
 from numba_cuda_mlir.numba_cuda import cuda_paths, types
+from numba_cuda_mlir.numba_cuda.core import config
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 from numba_cuda_mlir.numba_cuda.extending import _Intrinsic
 from numba_cuda_mlir.numba_cuda.typing.templates import make_intrinsic_template
@@ -21,6 +23,8 @@ from gemmlab.instructions.memory import SharedView
 from gemmlab.instructions.numba_cuda_mlir import arrays, calls
 
 TOOLKIT = 13, 0  # for whose ptxas PTX is made, as requirements pin it
+HOPPER = 9, 0
+_format_arch = tools.format_arch
 
 
 def numba_type(function: KernelFunction) -> Any:
@@ -61,6 +65,7 @@ def standing_in(capability: tuple[int, int]) -> Iterator[ModuleType]:
         (tools, "_cached_cc", tuple(capability)),
         (tools, "get_cuda_runtime_version", lambda: TOOLKIT),
         (cuda_paths, "_get_nvrtc_path", lambda: SimpleNamespace(by="not looked for", info=None)),
+        (tools, "format_arch", _format_arch),
         (linker.Linker, "complete", lambda self: SimpleNamespace(code=b"")),
         *arrays.mends(),
     )
@@ -73,3 +78,20 @@ def standing_in(capability: tuple[int, int]) -> Iterator[ModuleType]:
         finally:
             for (owner, name, _), value in zip(replaced, before, strict=True):
                 setattr(owner, name, value)
+
+
+@cache
+def for_launches() -> ModuleType:
+    """Mend the compiler for the rest of this process, and return its `cuda`, which then launches.
+
+    On a Hopper it compiles for sm_90a, which has `wgmma`; release 0.6.0 knows the plain sm_90 alone
+    unless each kernel says otherwise.
+    """
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = False  # small grids are part of what the course shows
+    for owner, name, value in (*arrays.mends(), (tools, "format_arch", _newest)):
+        setattr(owner, name, value)
+    return cuda
+
+
+def _newest(capability: tuple[int, ...]) -> str:
+    return _format_arch(capability) + "a" * (tuple(capability) == HOPPER)

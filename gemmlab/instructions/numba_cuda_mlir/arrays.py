@@ -9,12 +9,16 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from numba_cuda_mlir import mlir_optimization
+from numba_cuda_mlir import mlir_lowering, mlir_optimization
 from numba_cuda_mlir._mlir import ir
-from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm, memref
+from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm, memref, nvvm
 from numba_cuda_mlir._mlir.extras import types as T  # noqa: N812  # as its own modules call it
 from numba_cuda_mlir.lowering import cuda, numpy
-from numba_cuda_mlir.lowering_utilities import memref_data_pointer, memref_descriptor_type
+from numba_cuda_mlir.lowering_utilities import (
+    int_of,
+    memref_data_pointer,
+    memref_descriptor_type,
+)
 from numba_cuda_mlir.numba_cuda import types
 
 SPACES = {"shared": 3, "global": 1, "any": 0}  # LLVM's numbers of address spaces
@@ -132,6 +136,43 @@ def without_sign(own: Callable) -> Callable:
     return index
 
 
+def in_halves(own: Callable) -> Callable:
+    """Return `own`, which writes a shuffle of 32 bits among lanes, for 64 bits, too."""
+
+    def shuffle(builder: Any, target: Any, args: Any, kwargs: Any, kind: Any) -> None:
+        value = builder.load_var(args[1])
+        if getattr(value.type, "width", 0) != 64:
+            own(builder, target, args, kwargs, kind)
+            return
+        mask, offset = (int_of(builder.load_var(args[i]), T.i32()) for i in (0, 2))
+        clamp = constant(32, 0 if kind == nvvm.ShflKind.up else 31)
+        bits = arith.bitcast(T.i64(), value) if value.type == T.f64() else value
+        upper = arith.shrui(bits, constant(64, 32))
+        parts = arith.trunci(T.i32(), bits), arith.trunci(T.i32(), upper)
+        low, high = (
+            arith.extui(T.i64(), nvvm.shfl_sync(mask, part, offset, clamp, kind)) for part in parts
+        )
+        bits = arith.ori(arith.shli(high, constant(64, 32)), low)
+        found = bits if value.type == T.i64() else arith.bitcast(value.type, bits)
+        builder.store_var(target, found)
+
+    return shuffle
+
+
+class Literals(mlir_lowering.UniTupleIterObject):
+    """Numbers of a tuple in turn; those that are written down have a sign."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._written = not kwargs
+
+    def next(self) -> Any:
+        found = super().next()
+        if self._written and found.value.type == T.i32():
+            found.value = arith.extsi(T.i64(), found.value)
+        return found
+
+
 def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
     """Return what to put in the place of functions that release 0.6.0 gets wrong: module, name, it.
 
@@ -142,6 +183,8 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
     made where it is inlined: here all are made where the kernel begins, so that LLVM finds them.
     An index of uint8 is read as int8, so that 255 is -1: here it is extended without a sign.
     (Indices of atomics are not: what extends them does not know their types.)
+    A shuffle among lanes keeps 32 bits of 64: here it is two. What a loop takes from `(-1, 0, 1)`
+    has no sign, so that -1 is 2**32 - 1: here it has.
     """
     own, patterns = numpy._rank_reducing_subview, mlir_optimization.run_pre_codegen_patterns
 
@@ -154,4 +197,6 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
         (numpy, "_normalize_negative_index", without_sign(numpy._normalize_negative_index)),
         (numpy, "_rank_reducing_subview", lambda array, *rest: own(strided(array), *rest)),
         (cuda, "cuda_static_shared_memory", shared_array),
+        (cuda, "_shfl_sync_lowering", in_halves(cuda._shfl_sync_lowering)),
+        (mlir_lowering, "UniTupleIterObject", Literals),
     )

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gemmlab import Device, Gemm, Tiling
-from gemmlab.here.driver import numba_cuda
-from gemmlab.kernels.kernel import Dim, Kernel, Launched
+from gemmlab.instructions import host
+from gemmlab.kernels.kernel import Kernel, Launched
 from gemmlab.model.occupancy import check_block, resident_blocks
 
 
@@ -59,40 +59,16 @@ def _launch(
     options = {"launch_bounds": threads, **one.compile(tiling)}
     dispatcher = _dispatcher(one.build, tiling.unsplit, _items(variant), _items(options))
     compiled = dispatcher.compile(tuple(map(dispatcher.typeof_pyval, arguments)))
-    static = compiled.shared_mem_per_block
+    loaded = host.loaded(compiled)
+    static = loaded.static_shared_bytes
     check_block(device, threads, static + shared)
-    function = compiled.library.get_cufunc()
     if shared:
-        allow_shared(function, device, device.shared_bytes_per_block - static)
-    resources = _resources(compiled, function, threads, shared, device)
+        allow_shared(loaded, device, device.shared_bytes_per_block - static)
+    resources = _resources(loaded, threads, shared, device)
     if one.cluster > 1:
-        return Launch(in_clusters(compiled, grid, block, shared, one.cluster), resources)
+        call = host.in_clusters(dispatcher, compiled, grid, block, shared, one.cluster)
+        return Launch(call, resources)
     return Launch(dispatcher[grid, block, 0, shared], resources)
-
-
-def in_clusters(compiled: Any, grid: Dim, block: Dim, shared: int, cluster: int) -> Callable:
-    """Return the function that launches a compiled kernel in clusters, neighbours in x.
-
-    Numba's own launches have no clusters; this one is made of what they are made of.
-    """
-    from cuda.core import LaunchConfig, Stream, launch
-
-    stream, kernel = Stream.from_handle(0), compiled.library.get_cufunc().kernel
-    across, *others = grid
-    config = LaunchConfig(
-        grid=(across // cluster, *others), cluster=cluster, block=block, shmem_size=shared
-    )
-
-    def call(*arguments: Any) -> None:
-        prepared: list[Any] = []
-        back: list[Callable] = []
-        for kind, value in zip(compiled.argument_types, arguments, strict=True):
-            compiled._prepare_args(kind, value, stream, back, prepared)
-        launch(stream, config, kernel, *prepared)
-        for bring in back:
-            bring()
-
-    return call
 
 
 def _items(options: Any) -> tuple:
@@ -101,35 +77,30 @@ def _items(options: Any) -> tuple:
 
 @lru_cache(maxsize=64)
 def _dispatcher(build: Callable, tiling: Tiling, variant: tuple, options: tuple) -> Callable:
-    """Hand Numba the function that `build` makes; it is made once for these arguments."""
-    return numba_cuda().jit(**dict(options))(build(tiling, **dict(variant)))
+    """Hand the compiler the function that `build` makes; it is made once for these arguments."""
+    return host.cuda().jit(**dict(options))(build(tiling, **dict(variant)))
 
 
-def allow_shared(function: Any, device: Device, most: int) -> None:
+def allow_shared(loaded: host.Loaded, device: Device, most: int) -> None:
     """Let a compiled kernel be launched with `most` bytes of dynamic shared memory, not 48 KiB.
 
     Source: CUDA Driver API, cuKernelSetAttribute.
     """
-    from cuda.bindings import driver
-
-    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    (status,) = driver.cuKernelSetAttribute(attribute, most, function.handle, function.device.id)
-    if status != driver.CUresult.CUDA_SUCCESS:
+    status = loaded.allow(most)
+    if status:
         raise ValueError(
             f"{device.title} does not give a block {most} B of dynamic shared memory "
             f"({status.name}), although {device.shared_bytes_per_block} B a block are its limit"
         )
 
 
-def _resources(
-    compiled: Any, function: Any, threads: int, shared: int, device: Device
-) -> dict[str, int]:
+def _resources(loaded: host.Loaded, threads: int, shared: int, device: Device) -> dict[str, int]:
     """Tell what the compiler used and how many blocks an SM holds, by the names of `RESOURCES`."""
-    static, registers = compiled.shared_mem_per_block, compiled.regs_per_thread
-    blocks = function.kernel.occupancy.max_active_blocks_per_multiprocessor(threads, shared)
+    static, registers = loaded.static_shared_bytes, loaded.registers
+    blocks = loaded.resident(threads, shared)
     return {
         "registers": registers,
-        "local_bytes": compiled.local_mem_per_thread,
+        "local_bytes": loaded.local_bytes,
         "static_shared_bytes": static,
         "dynamic_shared_bytes": shared,
         "threads": threads,

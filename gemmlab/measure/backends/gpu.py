@@ -10,7 +10,8 @@ import numpy as np
 from gemmlab import Tiling
 from gemmlab.formats import number_format
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import NOT_INSTALLED, numba_cuda, stamp, version
+from gemmlab.here.driver import NOT_INSTALLED, stamp, version
+from gemmlab.instructions import host
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import checking, compiled, sensors, timing
 from gemmlab.measure.measurement import Measurement
@@ -59,7 +60,7 @@ class Matrices:
     """A, B and C of one problem on the GPU, and C as it is before the update."""
 
     def __init__(self, problem: Gemm) -> None:
-        cuda = numba_cuda()
+        cuda = host.cuda()
         self.a, self.b, self.c = map(cuda.device_array, problem.shapes, problem.memory)
         self.before = cuda.device_array_like(self.c)
 
@@ -85,7 +86,7 @@ class Runner:
         self, kernel: Kernel, problem: Gemm, tiling: Tiling | None, matrices: Matrices
     ) -> None:
         self.kernel, self.problem, self.tiling, self.matrices = kernel, problem, tiling, matrices
-        self.cuda, self.device = numba_cuda(), detect()
+        self.cuda, self.device = host.cuda(), detect()
         self.operands = kernel.operands(problem, tiling, matrices.a, matrices.b)
         self.result = kernel.result(problem, tiling, matrices.c)
         # What the arrays that the launches share hold before the check, and these arrays.
@@ -184,14 +185,12 @@ def _flush(cuda: Any) -> tuple[Callable, Any]:
 @cache
 def provenance() -> dict[str, str]:
     """The provenance that all runs on this machine share: driver, versions, state of the L2."""
-    from numba import cuda
-
-    major, minor = cuda.cudadrv.runtime.get_version()
+    major, minor = host.cuda().cudadrv.runtime.get_version()
     cupy = map(version, ("cupy-cuda13x", "cupy-cuda12x", "cupy"))
     return {
         **stamp("driver"),
         "cuda": f"{major}.{minor}",
-        **stamp("numba_cuda"),
+        **stamp(host.package()),
         "cupy": next((one for one in cupy if one != NOT_INSTALLED), NOT_INSTALLED),
         "cublas": _cublas_version(),
         "l2": f"flushed by writing {FLUSH_BYTES} B before each run",

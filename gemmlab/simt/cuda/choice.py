@@ -3,7 +3,8 @@
 import sys
 from types import ModuleType
 
-from gemmlab.here.driver import gpu_status, numba_cuda
+from gemmlab.here.driver import gpu_status
+from gemmlab.instructions import host
 from gemmlab.simt import cuda as stand_in
 
 
@@ -15,7 +16,7 @@ def chosen() -> ModuleType:
     """
     if sys.modules.get("numba.cuda") is stand_in:  # a program under `gemmlab simulate`
         return stand_in
-    return numba_cuda() if gpu_status().works else stand_in
+    return host.cuda() if gpu_status().works else stand_in
 
 
 def __getattr__(name: str) -> ModuleType:

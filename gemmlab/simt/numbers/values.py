@@ -8,13 +8,13 @@ import builtins
 import cmath
 import enum
 import math
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from gemmlab.here import numbas
+from gemmlab.instructions import typed
 from gemmlab.simt.numbers.overflow import convert
 from gemmlab.simt.numbers.types import TYPES, NumberType
 
@@ -162,13 +162,15 @@ def _from_numba(value: Any) -> np.dtype | None:
     if isinstance(value, NumberType):
         return value.dtype
     home = type(value).__module__
-    if "numba" not in sys.modules or not home.startswith("numba"):
+    if not home.startswith("numba"):
         return None
     known = TYPES.get("boolean" if str(value) == "bool" else str(value))
     if isinstance(known, NumberType):
         return known.dtype
     if home.startswith("numba.cuda"):
         support: Any = numbas.part("np.numpy_support")
+    elif home.startswith(typed.MLIR):
+        from numba_cuda_mlir.numba_cuda.np import numpy_support as support
     else:
         from numba.np import numpy_support as support
     try:

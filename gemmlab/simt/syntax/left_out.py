@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.instructions import typed
 from gemmlab.simt.syntax.names import intrinsic_path
 from gemmlab.simt.syntax.nodes import children, names_in
 from gemmlab.simt.syntax.source import UnsupportedError
@@ -118,7 +119,7 @@ class Arrays:
             return self.everywhere if path.startswith(ORDERING) else frozenset()
         module = (getattr(function, "__module__", None) or "").partition(".")[0]
         harmless = isinstance(function, np.ufunc) or (module in PURE and function is not print)
-        numba_type = module == "numba" and not hasattr(function, "py_func")
+        numba_type = module in ("numba", typed.MLIR) and not hasattr(function, "py_func")
         return frozenset() if harmless or numba_type else self.everywhere
 
 

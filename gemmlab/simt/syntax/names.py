@@ -96,19 +96,24 @@ def stand_in_names() -> dict[str, Any]:
 
 
 def intrinsic_path(value: object) -> str | None:
-    """Return the dotted path of a `cuda` name, from whichever of the two it came, or None."""
+    """Return the dotted path of a `cuda` name, from wherever it came, or None."""
     if isinstance(value, Intrinsic):
         return value.path
-    numba_cuda = sys.modules.get("numba.cuda")
-    return _paths(numba_cuda).get(id(value)) if numba_cuda else None
+    return next((path for cuda in _compilers() if (path := _paths(cuda).get(id(value)))), None)
+
+
+def _compilers() -> list[ModuleType]:
+    """Return the `cuda` of each compiler that is loaded."""
+    found = map(sys.modules.get, ("numba.cuda", f"{typed.MLIR}.cuda"))
+    return [cuda for cuda in found if cuda is not None]
 
 
 @cache
-def _paths(numba_cuda: ModuleType) -> dict[int, str]:
-    """Return the paths of Numba's own names, by the identity of what they name."""
+def _paths(cuda: ModuleType) -> dict[int, str]:
+    """Return the paths of a compiler's own names, by the identity of what they name."""
     paths = {}
     for path in (*INTRINSICS, *FAMILIES):
-        found: Any = numba_cuda
+        found: Any = cuda
         for part in path.split("."):
             found = getattr(found, part, None)
         if found is not None and not isinstance(found, int):
@@ -117,10 +122,9 @@ def _paths(numba_cuda: ModuleType) -> dict[int, str]:
 
 
 def is_cuda(value: object) -> bool:
-    """Say whether `value` is `numba.cuda`, the stand-in, or a namespace of theirs."""
+    """Say whether `value` is a compiler's `cuda`, the stand-in, or a namespace of theirs."""
     if isinstance(value, Namespace):
         return True
-    numba_cuda = sys.modules.get("numba.cuda")
-    known = [numba_cuda, *(getattr(numba_cuda, name, None) for name in NAMESPACES)]
-    known.append(sys.modules.get("gemmlab.simt.cuda"))
+    known = [sys.modules.get("gemmlab.simt.cuda"), *(cuda := _compilers())]
+    known += [getattr(one, name, None) for one in cuda for name in NAMESPACES]
     return value is not None and any(value is k for k in known)

@@ -243,7 +243,8 @@ def test_each_product_of_a_batch_has_a_b_of_its_own_on_a_gpu(monkeypatch):
         return every_b, operands.b, matrices.loaded
 
     monkeypatch.setattr(gpu, "Matrices", Matrices)
-    monkeypatch.setattr(gpu, "numba_cuda", lambda: SimpleNamespace(device_array=Array))
+    cuda = SimpleNamespace(device_array=Array)
+    monkeypatch.setattr("gemmlab.instructions.host.cuda", lambda: cuda)
     monkeypatch.setattr(gpu, "run", run)
     shape = SHAPES["batched"]
     every_b, b, loaded = timed_batch(kernels.own(naive, ONE), shape)

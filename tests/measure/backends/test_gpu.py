@@ -118,7 +118,7 @@ def test_what_a_kernel_freezes_of_a_problem_reaches_its_source(host):
 
 def test_dynamic_shared_memory_is_allowed_and_launched_with(host):
     m = run(dynamic(100_000), PROBLEM, "gpu", repeats=1)
-    assert logged(host, "attribute") == [("max", 232_448 - STATIC, "handle", 0)]
+    assert logged(host, "attribute") == [("max", 232_448 - STATIC, 7, 0)]
     assert logged(host, "occupancy") == [(256, 100_000)]
     assert {shared for *_, shared in logged(host, "launch")} == {100_000}
     assert m.resources["dynamic_shared_bytes"] == 100_000

@@ -76,13 +76,17 @@ def fadd(o: Operands) -> Step:
     return lambda mask: write(finish(sum_to_odd(wide(a()), wide(b()))), mask)
 
 
+SCALES = {"D2": 1 / 2, "D4": 1 / 4, "D8": 1 / 8, "M2": 2, "M4": 4, "M8": 8}
+
+
 def fmul(o: Operands) -> Step:
-    """D = a·b of float32."""
+    """D = a·b of float32, times a power of two that is in the instruction, as in FMUL.D2."""
     write, a, b = o.to(0, np.float32), single(o, 1), single(o, 2)
-    if not _special(o):
+    scale = next((SCALES[f] for f in o.instruction.modifiers if f in SCALES), 1)
+    if not _special(o) and scale == 1:
         return lambda mask: write(a() * b(), mask)
     finish = _finish32(o)
-    return lambda mask: write(finish(wide(a()) * wide(b())), mask)
+    return lambda mask: write(finish(wide(a()) * wide(b()) * scale), mask)
 
 
 def wide(value: Any) -> Any:

@@ -187,7 +187,8 @@ class Operands:
                 return lambda: value
             at = self._word(operand.index, 0)
             offset = operand.offset + 4 * part
-            return lambda: bank[(at().astype(np.int32) + offset) // 4]
+            # Lanes that are off may hold any place; what they read is kept nowhere.
+            return lambda: bank.take((at().astype(np.int32) + offset) // 4, mode="clip")
         if isinstance(operand, Immediate):
             if part:
                 return lambda: np.uint32(0)
