@@ -28,7 +28,7 @@ FIRST = 10.0  # of its cheapest file, if that takes longer
 LEAST_FREE = 50e6  # bytes on the disk, below which not even an empty .venv fits
 OLDEST_DRIVER = 580  # CUDA 13.0 release notes, table of minimum driver versions
 NUMBA, MLIR = "numba-cuda", "numba-cuda-mlir"
-COMPILERS = {NUMBA: "forecast", MLIR: "forecast-mlir"}  # of kernels -> lock file
+COMPILERS = {NUMBA: ("forecast", "gpu"), MLIR: ("forecast-mlir", "gpu-mlir")}  # -> lock files
 NOT_OURS = "Move it away or delete it, then run the same command again."
 
 # verb -> (lock file of what it needs, whether it compiles kernels for GPUs, one line of help)
@@ -369,14 +369,12 @@ def set_up_alone(name: str) -> None:
 def set_up_cuda() -> None:
     """Add NVIDIA's packages: all where a GPU can use them, elsewhere the compilers alone, by which
     kernels' times are predicted. Without them the course still runs; macOS has none.
-
-    numba-cuda-mlir predicts times, and launches no kernel of the course.
     """
     if sys.platform == "darwin":
         return
-    name, without = COMPILERS[compiler()], "so no times are predicted from compiled code"
-    if compiler() == NUMBA and gpu_usable(gpu_driver()):
-        name, without = "gpu", "so the simulator and recorded data are used"
+    (name, on_gpu), without = COMPILERS[compiler()], "so no times are predicted from compiled code"
+    if gpu_usable(gpu_driver()):
+        name, without = on_gpu, "so the simulator and recorded data are used"
     try:
         set_up(name)
     except SetupError as error:

@@ -33,12 +33,12 @@ NEEDS = {
     "ipywidgets": Need((8, 1), (9,), "sliders and buttons", "gemmlab[lab]"),
     "matplotlib": Need((3, 9), None, "figures", "gemmlab[lab]"),
     "numba-cuda": Need((0, 30), (0, 31), "GPU kernels", "gemmlab[gpu]", gpu_only=True),
-    "numba-cuda-mlir": Need((0, 6), (0, 7), "predicted times", EXTRAS[MLIR]),
+    "numba-cuda-mlir": Need((0, 6), (0, 7), "GPU kernels", EXTRAS[MLIR]),
     "cupy": Need((13, 6), None, "cuBLAS as the reference", "gemmlab[gpu]", gpu_only=True),
 }
 COMPILERS = {  # of kernels, and what each is for
     NUMBA: "it made the code that is recorded, and launches kernels on a GPU",
-    MLIR: "it is the only one here, and predicts times; on a GPU, numba-cuda launches kernels",
+    MLIR: "it is the only one here",
 }
 NUMPY_OF_NUMBA_CUDA = (2, 5)  # below: numba-cuda 0.30 refers to what NumPy 2.5 removed
 CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")  # names under which CuPy is distributed
@@ -138,6 +138,8 @@ def _python(env: Environment) -> Finding:
 def _package(name: str, need: Need, env: Environment) -> Finding:
     have = env.packages.get(name)
     fix = _install(need.install, env)
+    if name == NUMBA and have is None and env.packages.get(MLIR):
+        return Finding(name, "ok", f"not installed; {MLIR} is in its place")
     if need.gpu_only and env.gpu.problem in ("no-driver", "no-gpu"):
         predicts = name == NUMBA and not env.packages.get(MLIR)
         more = ", and for predictions" if predicts else " only"

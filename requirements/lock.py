@@ -15,6 +15,7 @@ NAMES = (
     "forecast",
     "forecast-mlir",
     "gpu",
+    "gpu-mlir",
     "book",
     "pdf",
     "live",

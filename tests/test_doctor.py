@@ -119,7 +119,9 @@ def test_which_compiler_is_used_and_why():
     found = find(alone, "compiler")
     assert found.status == "ok"
     assert found.text.startswith("numba-cuda-mlir 0.6.0; auto -> numba-cuda-mlir: it is the only")
-    assert find(alone, "numba-cuda").text == "not installed (of use with a GPU only)"
+    assert find(alone, "numba-cuda").text == "not installed; numba-cuda-mlir is in its place"
+    on_gpu = replace(alone, gpu=WELL.gpu)
+    assert find(on_gpu, "numba-cuda").status == find(on_gpu, "compiler").status == "ok"
     newer = replace(alone, packages=alone.packages | {"numba-cuda-mlir": "0.7.1"})
     assert find(newer, "compiler").status == "note"
     assert "0.7.1, tested with numba-cuda-mlir >=0.6,<0.7" in find(newer, "compiler").text

@@ -16,7 +16,6 @@ from gemmlab.instructions import host, tensor_map
 from gemmlab.kernels.batched import around
 from gemmlab.kernels.kernel import Dim
 from gemmlab.measure.backends.compiled import allow_shared
-from gemmlab.multiplication import plans
 from gemmlab.multiplication.arrays import Stack
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.plans import WORD, WORKSPACE, Block, Launch, Maps, Plan, Zeros

@@ -100,7 +100,7 @@ def test_conda_installs_the_project_itself():
 def test_conda_names_extras_that_there_are():
     text = (ROOT / "environment.yml").read_text("utf-8")
     named = re.findall(r"\[([\w-]+)\]", text)
-    assert named == ["gpu", "forecast-mlir", "forecast"]
+    assert named == ["gpu", "gpu-mlir", "forecast-mlir", "forecast"]
     assert set(named) < set(PROJECT["optional-dependencies"])
 
 
@@ -124,7 +124,7 @@ def test_a_set_without_a_compiler_has_no_cuda_package(lock):
 @pytest.mark.parametrize("compiler", run.COMPILERS)
 def test_forecasts_need_a_compiler_and_nothing_that_runs_kernels(compiler):
     """Neither NVRTC nor a library of CUDA's, nor another compiler; on macOS nothing of NVIDIA's."""
-    lock = run.COMPILERS[compiler]
+    lock, _ = run.COMPILERS[compiler]
     tools = {"cuda-bindings", "cuda-core", "cuda-pathfinder", "cuda-toolkit", compiler}
     wheels = {f"nvidia-cuda-{name}" for name in ("crt", "nvcc", "nvdisasm", "runtime")}
     for place in PLACES:

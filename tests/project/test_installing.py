@@ -117,7 +117,7 @@ def test_compilers_are_there_without_a_gpu(monkeypatch, platform, driver, sets):
     run.set_up_cuda()
     monkeypatch.setattr(run, "compiler", lambda: run.MLIR)
     run.set_up_cuda()
-    assert found == sets + (["forecast-mlir"] if sets else [])
+    assert found == sets + [f"{name}-mlir" for name in sets]
 
 
 @pytest.mark.parametrize(("driver", "stays"), [("580.65", "simulator"), (None, "predicted")])
