@@ -79,6 +79,10 @@ def skeleton(name):
     return tuple(defined[a.__name__] for a in q.task.answers)
 
 
+# By numba-cuda-mlir this answer takes no longer than the solution may.
+BY_NUMBA_CUDA = "06.2", "p by remainders"
+
+
 def marked(name, label):
     """An answer's place, for tests of those that the machine's tools can judge.
 
@@ -87,6 +91,7 @@ def marked(name, label):
     wrong = rejected(name).get(label)
     compiled = wrong is not None and wrong.diagnosis in COMPILED
     marks = [pytest.mark.ptxas, pytest.mark.slow] if compiled else []
+    marks += [pytest.mark.numba_cuda] if (name, label) == BY_NUMBA_CUDA else []
     marks += [pytest.mark.measuring] if label in further(name) else []
     return pytest.param(name, label, marks=marks, id=f"{name}-{label}")
 

@@ -84,7 +84,7 @@ def test_every_rung_lives_in_registers(kernel, capability):
         if problem.layout == "nn" and (aligned or capability >= (8, 0)) and not strides:
             assert found.local_bytes == 0, told
         else:  # many addresses to keep, and on Turing tiles that pass through registers
-            assert found.local_bytes <= MOST_SPILLED, told
+            assert found.local_bytes <= MOST_SPILLED + 8 * strides, told
         assert found.registers <= MOST_REGISTERS, told
         assert found.shared_bytes <= MOST_STATIC_SHARED, told
 

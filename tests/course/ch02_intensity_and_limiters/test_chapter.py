@@ -140,6 +140,7 @@ def test_three_launches_and_one():
     near(28 / 12, 2.3, 0.02)
 
 
+@pytest.mark.numba_cuda  # whose code the numbers are of
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_what_compiled_code_says_of_one_launch():
@@ -235,6 +236,7 @@ def test_the_answers_to_the_explorer():
     near(GPU.peak_of("float16") / PEAK, 15, 0.02)
 
 
+@pytest.mark.numba_cuda  # whose code the numbers are of
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_what_compiled_code_says_of_a_batch():

@@ -217,6 +217,7 @@ def test_steps_in_microseconds_and_those_of_float16():
     assert int(100 * share(library("float16"), 2304, 2368)) == 25
 
 
+@pytest.mark.numba_cuda  # whose code the numbers are of
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_a_bound_that_the_compiler_does_not_know_has_its_price():

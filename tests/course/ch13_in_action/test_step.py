@@ -128,6 +128,7 @@ def test_a_warp_sums_a_row_of_any_length_for_its_bias():
 # ------------------------------------------------------------------------------------- prediction
 
 
+@pytest.mark.numba_cuda  # whose code the numbers are of
 @pytest.mark.ptxas
 @pytest.mark.measuring
 def test_a_step_takes_as_long_as_todays_code_predicts_within_a_tenth():

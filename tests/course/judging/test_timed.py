@@ -63,6 +63,7 @@ def test_a_right_answer_hears_its_time_beside_the_solutions(name):
     assert facts["Beside it"] == f"the solution: {said.partition(' for ')[0]}"
 
 
+@pytest.mark.numba_cuda  # whose code the numbers are of
 @pytest.mark.ptxas
 @pytest.mark.slow
 def test_the_solutions_time_that_09_1_states_is_the_predicted_one():

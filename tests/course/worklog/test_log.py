@@ -175,6 +175,7 @@ def test_five_entries_climb(shape):
         assert min(times) == times[-1]
 
 
+@pytest.mark.numba_cuda  # whose code the numbers are of
 @pytest.mark.measuring
 @pytest.mark.skipif(bool(lacking()), reason="nothing is compiled here")
 def test_the_recorded_forecast_is_made_again():
