@@ -42,6 +42,10 @@ def test_what_numbas_simulator_said_is_of_these_sources():
     assert set(known) == set(files)
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12),
+    reason="ast.unparse quotes f-strings otherwise than Python 3.11, by which the works are hashed",
+)
 def test_times_are_of_these_works():
     """Every work is recorded, as it is now, with the computer, versions and the date."""
     known, now = speed.recorded(), speed.code_sha256()
