@@ -108,6 +108,20 @@ def test_an_access_beyond_an_array_is_named():
 
 
 @cuda.jit
+def halved(x, y):
+    i = cuda.grid(1)
+    y[i] = x[i] * y[i] * np.float32(0.5)
+
+
+def test_a_factor_in_the_instruction_counts():
+    x, y = np.arange(32, dtype=np.float32), np.full(32, 3, np.float32)
+    code = listing(halved, (x, y))
+    assert any(i.opcode.startswith("FMUL.D2") for i in code.instructions)
+    launch(code, 1, 32, x, y).run()
+    assert np.array_equal(y, x * 3 / 2)
+
+
+@cuda.jit
 def endless(x):
     while x[0] == 0:
         x[1] += 1
