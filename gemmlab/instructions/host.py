@@ -88,30 +88,12 @@ def loaded(compiled: Any) -> Loaded:
 def in_clusters(
     dispatcher: Any, compiled: Any, grid: tuple, block: Any, shared: int, cluster: int
 ) -> Callable:
-    """Return the function that launches a compiled kernel in clusters, neighbours in x.
-
-    Launches of Numba-CUDA have no clusters; this one is made of what they are made of.
-    """
+    """Return the function that launches a compiled kernel in clusters, neighbours in x."""
     if is_mlirs(compiled):
         return dispatcher.configure(grid, block, 0, shared, (cluster, 1, 1))
-    from cuda.core import LaunchConfig, Stream, launch
+    from gemmlab.instructions import numba_cuda
 
-    stream, kernel = Stream.from_handle(0), compiled.library.get_cufunc().kernel
-    across, *others = grid
-    config = LaunchConfig(
-        grid=(across // cluster, *others), cluster=cluster, block=block, shmem_size=shared
-    )
-
-    def call(*arguments: Any) -> None:
-        prepared: list[Any] = []
-        back: list[Callable] = []
-        for kind, value in zip(compiled.argument_types, arguments, strict=True):
-            compiled._prepare_args(kind, value, stream, back, prepared)
-        launch(stream, config, kernel, *prepared)
-        for bring in back:
-            bring()
-
-    return call
+    return numba_cuda.in_clusters(compiled, grid, block, shared, cluster)
 
 
 def encoded(array: Any, rows: int, columns: int) -> Any:
