@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         and any("predict_time(" in example.source for example in item.dtest.examples)
     ]
     if found:
-        from gemmlab.compiled.sass.compiling import lacking
+        from gemmlab.here.compilers import lacking
 
         for item in found if lacking() else ():
             item.add_marker(pytest.mark.skip(reason=lacking()))

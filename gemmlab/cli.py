@@ -12,8 +12,8 @@ from typing import Any
 
 import gemmlab
 from gemmlab import doctor, grading
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sm.facts import known
+from gemmlab.here.compilers import lacking
 from gemmlab.measure import recording, records
 from gemmlab.programs import following, predicting, running as programs
 from gemmlab.programs.formats import FORMATS

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from gemmlab.compiled.sass.compiling import EXTRAS, MLIR, NUMBA, missing
+from gemmlab.here.compilers import EXTRAS, MLIR, NUMBA, missing
 from gemmlab.here.driver import GpuStatus, gpu_status, package_version
 
 Version = tuple[int, ...]

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import ROOT
 from benchmarks.page_tables import table, write
-from gemmlab.compiled.sass.compiling import COMPILERS
+from gemmlab.here.compilers import COMPILERS
 from gemmlab.measure import store
 
 FILE, DEVICE = "compilers.json", "h100_sxm"

@@ -22,9 +22,9 @@ import numpy as np
 
 from gemmlab import Device, Gemm, Tiling, kernels
 from gemmlab.compiled.forecast.rung_listings import usual
-from gemmlab.compiled.sass.compiling import COMPILERS
 from gemmlab.compiled.sass.cubins import of_mlir, of_numba
 from gemmlab.compiled.sass.execution.machine import dim
+from gemmlab.here.compilers import COMPILERS
 from gemmlab.here.driver import answered, gpu_status, one_line, stamp
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.backends import checking, compiled, gpu

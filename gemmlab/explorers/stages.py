@@ -6,10 +6,10 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from gemmlab import Gemm, Tiling, device as load_device, kernels, plots
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.device import RECORDED, Device
 from gemmlab.explorers.shared import controls, running
 from gemmlab.explorers.shared.base import Picture, row
+from gemmlab.here.compilers import lacking
 from gemmlab.measure import records
 from gemmlab.measure.backends.stopping import limited
 from gemmlab.measure.backends.trial import told

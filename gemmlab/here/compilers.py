@@ -5,16 +5,67 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from gemmlab.device import Capability
 from gemmlab.here import numbas
-from gemmlab.here.driver import run
+from gemmlab.here.driver import WHEELS, run, tool
 
 # Instructions of one architecture alone, which have to be asked for: "sm_90a".
 SPECIFIC = ("wgmma.", "setmaxnreg.")
+
+
+AUTO = "auto"
+NUMBA, MLIR = "numba-cuda", "numba-cuda-mlir"
+COMPILERS = {NUMBA: numbas.installed, MLIR: numbas.has_mlir}
+
+
+def chosen(compiler: str = AUTO) -> str:
+    """Return which compiler of `COMPILERS` compiles: with "auto" the first that is installed.
+
+    Raises ValueError for a name that is none of them.
+    """
+    if compiler != AUTO:
+        if compiler not in COMPILERS:
+            raise ValueError(f"compiler={compiler!r}; use one of {AUTO}, {', '.join(COMPILERS)}")
+        return compiler
+    return next((name for name, installed in COMPILERS.items() if installed()), NUMBA)
+
+
+EXTRAS = {NUMBA: "gemmlab[forecast]", MLIR: "gemmlab[forecast-mlir]"}
+INSTALL = {name: f'python -m pip install "{extra}"' for name, extra in EXTRAS.items()}
+WHERE = "Linux, Windows; no GPU is needed"
+
+
+@cache
+def missing(compiler: str = AUTO) -> tuple[str, ...]:
+    """Name what compiling a kernel and reading its code needs, and is not here."""
+    name = chosen(compiler)
+    packages = [] if COMPILERS[name]() else [name if compiler == name else " or ".join(COMPILERS)]
+    packages += [] if find_spec("elftools") else ["pyelftools"]
+    tools = []
+    for one in WHEELS:
+        try:
+            tool(one)
+        except RuntimeError:
+            tools.append(one)
+    return (*packages, *tools)
+
+
+def lacking(compiler: str = AUTO) -> str:
+    """Say what is missing and how to get it, in one line; empty where nothing is."""
+    if not (names := missing(compiler)):
+        return ""
+    return f"there is no {' and no '.join(names)}; {INSTALL[chosen(compiler)]} ({WHERE})"
+
+
+def check_tools(compiler: str = AUTO) -> None:
+    """RuntimeError that says what compiling needs and how to get it, where something is missing."""
+    if lacking(compiler):
+        raise RuntimeError(f"a kernel is to be compiled, and {lacking(compiler)}")
 
 
 class Usage(NamedTuple):

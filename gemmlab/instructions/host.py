@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.device import Device
 from gemmlab.here import numbas
 from gemmlab.here.driver import answered, numba_cuda
 from gemmlab.instructions import typed
@@ -83,6 +84,19 @@ def loaded(compiled: Any) -> Loaded:
         compiled.regs_per_thread, compiled.local_mem_per_thread, compiled.shared_mem_per_block,
         function, allow, resident,
     )  # fmt: skip
+
+
+def allow_shared(loaded: Loaded, device: Device, most: int) -> None:
+    """Let a compiled kernel be launched with `most` bytes of dynamic shared memory, not 48 KiB.
+
+    Source: CUDA Driver API, cuKernelSetAttribute.
+    """
+    status = loaded.allow(most)
+    if status:
+        raise ValueError(
+            f"{device.title} does not give a block {most} B of dynamic shared memory "
+            f"({status.name}), although {device.shared_bytes_per_block} B a block are its limit"
+        )
 
 
 def in_clusters(

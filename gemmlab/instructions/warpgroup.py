@@ -15,7 +15,6 @@ from gemmlab.instructions.instruction import (
     Matrix,
     Registers,
 )
-from gemmlab.problem import LAYOUTS
 
 WARPGROUP = 128  # threads
 ROWS, K = 64, 16  # of A, of an instruction
@@ -79,8 +78,8 @@ def _registers(way: str) -> Instruction:
 
 # By the columns of D, and by how A and B are stored, see `Gemm.layout`; of FP16, and of BF16. Where
 # A is in registers, by the columns and how B is stored.
-WGMMA = {(n, layout): _wgmma(n, layout, "f16") for n in COLUMNS for layout in LAYOUTS}
-WGMMA_BF16 = {(n, layout): _wgmma(n, layout, "bf16") for n in COLUMNS for layout in LAYOUTS}
+WGMMA = {(n, a + b): _wgmma(n, a + b, "f16") for n in COLUMNS for a in "nt" for b in "nt"}
+WGMMA_BF16 = {(n, a + b): _wgmma(n, a + b, "bf16") for n in COLUMNS for a in "nt" for b in "nt"}
 WGMMA_REGISTERS = {(n, b): _wgmma_registers(n, b == "n") for n in COLUMNS for b in "nt"}
 WGMMA_WAIT = {n: _wait(n) for n in COLUMNS}
 _FAMILIES = WGMMA, WGMMA_BF16, WGMMA_REGISTERS, WGMMA_WAIT

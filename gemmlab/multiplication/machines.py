@@ -15,7 +15,6 @@ from gemmlab.here.detection import detect
 from gemmlab.instructions import host, tensor_map
 from gemmlab.kernels.batched import around
 from gemmlab.kernels.kernel import Dim
-from gemmlab.measure.backends.compiled import allow_shared
 from gemmlab.multiplication.arrays import Stack
 from gemmlab.multiplication.choosing import Choice
 from gemmlab.multiplication.plans import WORD, WORKSPACE, Block, Launch, Maps, Plan, Zeros
@@ -132,7 +131,7 @@ class Planning:
         compiled = kernel.compile(tuple(map(_type_of, arguments)))
         loaded = host.loaded(compiled)
         if step.shared_bytes:  # more than 48 KiB a block is for those who ask
-            allow_shared(loaded, detect(), step.shared_bytes)
+            host.allow_shared(loaded, detect(), step.shared_bytes)
         grid, block = ((*size, 1, 1)[:3] for size in (step.grid, step.block))
         size, first = (*grid, *block, step.shared_bytes), len(self.words)
         self.works.append(Launch(name, compiled, loaded.function, size, first))

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gemmlab.compiled.sass import cubins
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sass.execution.machine import Dim, dim
 from gemmlab.compiled.sm.facts import known
 from gemmlab.device import device as device_called, name_of
+from gemmlab.here.compilers import lacking
 from gemmlab.here.detection import detect
 from gemmlab.measure.backends import trial
 from gemmlab.programs import beside, forecasts, running

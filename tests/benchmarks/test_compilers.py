@@ -3,7 +3,7 @@
 from benchmarks.compilers import table
 from benchmarks.page_tables import filled
 from gemmlab import kernels
-from gemmlab.compiled.sass.compiling import COMPILERS
+from gemmlab.here.compilers import COMPILERS
 
 
 def test_the_page_has_the_table_as_it_is_recorded():

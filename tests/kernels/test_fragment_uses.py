@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gemmlab import simulate
-from gemmlab.compiled.sass.compiling import NUMBA, chosen
+from gemmlab.here.compilers import NUMBA, chosen
 from gemmlab.kernels.fragments import (
     SIZES,
     WHERE,

@@ -12,8 +12,9 @@ import pytest
 from benchmarks.samples.edge_shapes import SCALES
 from gemmlab import Gemm, Tiling, device, kernels, predict, records, run
 from gemmlab.compiled.forecast.rung_listings import rung_listing
-from gemmlab.compiled.sass.compiling import lacking, listing
+from gemmlab.compiled.sass.compiling import listing
 from gemmlab.compiled.sass.execution.machine import launch
+from gemmlab.here.compilers import lacking
 from gemmlab.kernels import mma_split_k, mma_split_k_atomics, mma_stream_k
 from gemmlab.kernels.kernel import Workspace
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC

@@ -5,7 +5,7 @@ import pytest
 
 from gemmlab import Gemm, Tiling, kernels, predict, run, simulate
 from gemmlab.compiled.forecast.rung_listings import rung_listing
-from gemmlab.compiled.sass.compiling import lacking
+from gemmlab.here.compilers import lacking
 from gemmlab.kernels import mma_tma
 from gemmlab.kernels.tensor_core.shared.warp_mma import ARITHMETIC
 from gemmlab.measure.backends import gpu

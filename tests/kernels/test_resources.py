@@ -10,9 +10,8 @@ import pytest
 from gemmlab import Gemm, cuda, device, kernels
 from gemmlab.compiled.forecast import recorded
 from gemmlab.compiled.forecast.rung_listings import launch_listing, rung_listing
-from gemmlab.compiled.sass.compiling import MLIR, chosen
 from gemmlab.device import name_of
-from gemmlab.here.compilers import Usage, assemble
+from gemmlab.here.compilers import MLIR, Usage, assemble, chosen
 from gemmlab.model.occupancy import resident_blocks
 from tests.support.ptx import ptx, types
 

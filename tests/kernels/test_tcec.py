@@ -11,7 +11,7 @@ from numpy import uint32
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
 from gemmlab.compiled.forecast.rung_listings import rung_listing
-from gemmlab.compiled.sass.compiling import lacking
+from gemmlab.here.compilers import lacking
 from gemmlab.instructions import (
     cvt_rn_f16x2_f32,
     cvt_rz_f16x2_f32,

@@ -5,7 +5,7 @@ import pytest
 
 from gemmlab import Gemm, Tiling, kernels
 from gemmlab.compiled.forecast.rung_listings import compiled_rung
-from gemmlab.compiled.sass.compiling import lacking
+from gemmlab.here.compilers import lacking
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tcec import tcec_registers
 from gemmlab.kernels.tcec.policies import BY_NAME, KERNELS, tcec_of

@@ -10,8 +10,8 @@ import pytest
 from benchmarks.samples.edge_shapes import SCALES, edge_shapes
 from gemmlab import Gemm, Tiling, kernels, predict, simulate
 from gemmlab.compiled.forecast.rung_listings import compiled_rung, rung_listing
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.compiled.sass.execution.machine import launch
+from gemmlab.here.compilers import lacking
 from gemmlab.kernels.tensor_core.shared.shared_layouts import (
     PIECE,
     are_aligned,

@@ -11,9 +11,10 @@ from benchmarks.samples.edge_shapes import SCALES
 from gemmlab import Gemm, Tiling, device, kernels, predict, run, simulate
 from gemmlab.compiled.forecast.rung_listings import compiled_launch
 from gemmlab.compiled.forecast.rungs import execute_rung, predict_rung
-from gemmlab.compiled.sass.compiling import lacking, listing
+from gemmlab.compiled.sass.compiling import listing
 from gemmlab.compiled.sass.execution.machine import launch
 from gemmlab.formats import from_memory
+from gemmlab.here.compilers import lacking
 from gemmlab.kernels import wgmma_split_k
 from gemmlab.kernels.split_k import wgmma_split_k as module
 from gemmlab.kernels.split_k.shared.workspace_tiles import WARPS

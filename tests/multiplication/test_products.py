@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gemmlab import Tiling, cuda, kernels, simulate
-from gemmlab.compiled.sass.compiling import NUMBA, _cubin, lacking
+from gemmlab.compiled.sass.compiling import _cubin
+from gemmlab.here.compilers import NUMBA, lacking
 from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
 from gemmlab.kernels.batched.scaling import GUESS
 from gemmlab.kernels.kernel import on_device

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from gemmlab.compiled.sass.compiling import NUMBA, chosen, to_ptx
+from gemmlab.compiled.sass.compiling import to_ptx
+from gemmlab.here.compilers import NUMBA, chosen
 
 
 def types() -> ModuleType:

@@ -20,15 +20,9 @@ from typing import Any
 import numpy as np
 
 from gemmlab.compiled.sass import compiling
-from gemmlab.compiled.sass.compiling import (
-    Frame,
-    check_tools,
-    constants_of,
-    data_of,
-    read_instruction,
-)
+from gemmlab.compiled.sass.compiling import Frame, constants_of, data_of, read_instruction
 from gemmlab.compiled.sass.listing import BYTES, Listing, Parameters
-from gemmlab.here.compilers import assemble, disassembled
+from gemmlab.here.compilers import assemble, check_tools, disassembled
 
 EM_CUDA = 190  # e_machine of an ELF file with code of a GPU
 SYSTEM = 0x400  # bytes of a block's shared memory that belong to the system, since Hopper

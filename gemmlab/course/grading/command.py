@@ -11,7 +11,6 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course import chapters, exercise_modules
 from gemmlab.course.grading import report, rubric, table
 from gemmlab.course.grading.choices import SEED
@@ -22,6 +21,7 @@ from gemmlab.course.grading.submission import LARGEST
 from gemmlab.course.grading.table import Row
 from gemmlab.course.judging.apart import copies
 from gemmlab.here import files
+from gemmlab.here.compilers import lacking
 from gemmlab.here.detection import cores
 
 INTERRUPTED = 130

@@ -22,12 +22,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course import exercise_modules
 from gemmlab.course.grading.judged import ERROR, NOT_JUDGED, Judged
 from gemmlab.course.grading.walls import CACHE, HOME, Walls
 from gemmlab.course.judging.copy_of_process import end_started
 from gemmlab.here import files
+from gemmlab.here.compilers import lacking
 
 WALL = 1_800.0  # seconds by the clock, for one process of a notebook
 _PREDICT = """

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.judging import guard, integrity, kernels_on_trial
 from gemmlab.course.judging.apart import NotJudged, apart
 from gemmlab.course.judging.kernels_on_trial import PARAMETERS
@@ -26,6 +25,7 @@ from gemmlab.course.judging.matrices import Case
 from gemmlab.course.judging.verdict import Finding
 from gemmlab.device import RECORDED, Device, device as load_device
 from gemmlab.here import compilers
+from gemmlab.here.compilers import lacking
 from gemmlab.kernels import Kernel, own
 from gemmlab.measure import records
 from gemmlab.measure.backends.trial import told

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.compiled.forecast.rungs import depths
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.judging import drawing, guard, integrity, kernels_on_trial, timed
 from gemmlab.course.judging.apart import NotJudged, apart
 from gemmlab.course.judging.diagnoses import about
@@ -32,6 +31,7 @@ from gemmlab.course.judging.verdict import Diagnosis, Finding
 from gemmlab.course.worklog import shapes
 from gemmlab.course.worklog.shapes import Shape
 from gemmlab.device import device, name_of
+from gemmlab.here.compilers import lacking
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.kernel import as_it_is, as_they_are
 from gemmlab.measure.backends.trial import told

@@ -14,8 +14,8 @@ import ipywidgets as widgets
 from IPython import get_ipython
 
 from gemmlab import Device, Gemm, Tiling
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.explorers.shared.base import Explorer, Picture, row
+from gemmlab.here.compilers import lacking
 from gemmlab.here.detection import THREADS, detect, host
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends

@@ -63,7 +63,7 @@ def _launch(
     static = loaded.static_shared_bytes
     check_block(device, threads, static + shared)
     if shared:
-        allow_shared(loaded, device, device.shared_bytes_per_block - static)
+        host.allow_shared(loaded, device, device.shared_bytes_per_block - static)
     resources = _resources(loaded, threads, shared, device)
     if one.cluster > 1:
         call = host.in_clusters(dispatcher, compiled, grid, block, shared, one.cluster)
@@ -79,19 +79,6 @@ def _items(options: Any) -> tuple:
 def _dispatcher(build: Callable, tiling: Tiling, variant: tuple, options: tuple) -> Callable:
     """Hand the compiler the function that `build` makes; it is made once for these arguments."""
     return host.cuda().jit(**dict(options))(build(tiling, **dict(variant)))
-
-
-def allow_shared(loaded: host.Loaded, device: Device, most: int) -> None:
-    """Let a compiled kernel be launched with `most` bytes of dynamic shared memory, not 48 KiB.
-
-    Source: CUDA Driver API, cuKernelSetAttribute.
-    """
-    status = loaded.allow(most)
-    if status:
-        raise ValueError(
-            f"{device.title} does not give a block {most} B of dynamic shared memory "
-            f"({status.name}), although {device.shared_bytes_per_block} B a block are its limit"
-        )
 
 
 def _resources(loaded: host.Loaded, threads: int, shared: int, device: Device) -> dict[str, int]:

@@ -11,20 +11,20 @@ from gemmlab.compiled.forecast import rung_listings
 from gemmlab.compiled.forecast.kernel import predict_time
 from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.compiled.sass import compiling
-from gemmlab.here import numbas
+from gemmlab.here import compilers, numbas
 
 
 @pytest.fixture(autouse=True)
 def asked_anew():
-    compiling.missing.cache_clear()
+    compilers.missing.cache_clear()
     yield
-    compiling.missing.cache_clear()
+    compilers.missing.cache_clear()
 
 
 @pytest.mark.ptxas
 def test_nothing_is_missing_where_all_is_there():
-    assert compiling.missing() == ()
-    assert compiling.lacking() == ""
+    assert compilers.missing() == ()
+    assert compilers.lacking() == ""
 
 
 def test_what_is_missing_is_named_in_one_line(monkeypatch):
@@ -32,21 +32,21 @@ def test_what_is_missing_is_named_in_one_line(monkeypatch):
         if name == "nvdisasm":
             raise RuntimeError("none")
 
-    monkeypatch.setattr(compiling, "find_spec", lambda name: None if name == "elftools" else name)
-    monkeypatch.setattr(compiling, "tool", no_tool)
+    monkeypatch.setattr(compilers, "find_spec", lambda name: None if name == "elftools" else name)
+    monkeypatch.setattr(compilers, "tool", no_tool)
     monkeypatch.setattr(numbas, "find_spec", lambda name: name if name in here else None)
     here = {"numba_cuda_mlir"}
-    for compiler, extra in (("auto", "forecast-mlir"), (compiling.MLIR, "forecast-mlir")):
-        assert compiling.missing(compiler) == ("pyelftools", "nvdisasm")
-        assert compiling.lacking(compiler) == (
+    for compiler, extra in (("auto", "forecast-mlir"), (compilers.MLIR, "forecast-mlir")):
+        assert compilers.missing(compiler) == ("pyelftools", "nvdisasm")
+        assert compilers.lacking(compiler) == (
             f'there is no pyelftools and no nvdisasm; python -m pip install "gemmlab[{extra}]" '
             "(Linux, Windows; no GPU is needed)"
         )
-    assert compiling.lacking(compiling.NUMBA).startswith("there is no numba-cuda and no pyelftools")
-    compiling.missing.cache_clear()
+    assert compilers.lacking(compilers.NUMBA).startswith("there is no numba-cuda and no pyelftools")
+    compilers.missing.cache_clear()
     here = {"numba", "numba_cuda", "numba_cuda_mlir"}
-    assert '"gemmlab[forecast]"' in compiling.lacking()
-    assert '"gemmlab[forecast-mlir]"' in compiling.lacking(compiling.MLIR)
+    assert '"gemmlab[forecast]"' in compilers.lacking()
+    assert '"gemmlab[forecast-mlir]"' in compilers.lacking(compilers.MLIR)
 
 
 def doubled(x):
@@ -91,14 +91,14 @@ def bare(monkeypatch):
         raise RuntimeError("none")
 
     monkeypatch.setattr(builtins, "__import__", no_such)
-    for module in (compiling, numbas):
+    for module in (compilers, numbas):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
-    monkeypatch.setattr(compiling, "tool", no_tool)
+    monkeypatch.setattr(compilers, "tool", no_tool)
     monkeypatch.setattr(rung_listings, "_COMPILED", {})  # what other tests have had compiled
 
 
 ALL = "there is no numba-cuda or numba-cuda-mlir and no pyelftools and no ptxas and no nvdisasm"
-INSTALL = compiling.INSTALL[compiling.NUMBA]
+INSTALL = compilers.INSTALL[compilers.NUMBA]
 
 
 @pytest.mark.parametrize(

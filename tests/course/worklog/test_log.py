@@ -11,12 +11,12 @@ from numpy import float32
 
 from benchmarks.samples import capstone_entries
 from gemmlab import Tiling, cuda, kernels, worklog
-from gemmlab.compiled.sass.compiling import lacking
 from gemmlab.course.worklog import judging, page
 from gemmlab.course.worklog.entries import Entry, rung_of, rung_of_text, text_of
 from gemmlab.course.worklog.log import read, timed_batch
 from gemmlab.course.worklog.page import WORKED
 from gemmlab.course.worklog.shapes import SHAPES
+from gemmlab.here.compilers import lacking
 
 SIDE = 16
 
