@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.device import Device
-from gemmlab.here import numbas
+from gemmlab.here import compilers
 from gemmlab.here.driver import answered, numba_cuda
 from gemmlab.instructions import typed
 
@@ -21,7 +21,7 @@ MAP = 128  # bytes of a tensor map
 
 def cuda() -> ModuleType:
     """Return the `cuda` that compiles and launches on the GPU that is here."""
-    if numbas.installed() or not numbas.has_mlir():
+    if compilers.chosen() == compilers.NUMBA:
         return numba_cuda()
     from gemmlab.instructions import numba_cuda_mlir
 
@@ -30,7 +30,7 @@ def cuda() -> ModuleType:
 
 def package() -> str:
     """Return the name of the package of that compiler, with underscores."""
-    return "numba_cuda" if numbas.installed() or not numbas.has_mlir() else typed.MLIR
+    return compilers.chosen().replace("-", "_")
 
 
 def is_mlirs(made: Any) -> bool:

@@ -115,8 +115,6 @@ def _load_once() -> None:
 
     The devices' files take longer to read than most launches: a block's residents are asked of all.
     """
-    import resource  # noqa: F401, for a copy's limits; where there is no fork there is none of it
-
     for name in names():
         device(name)
 

@@ -27,6 +27,9 @@ from typing import Any, NoReturn
 
 from gemmlab.course.judging import drawing, messages
 
+with contextlib.suppress(ImportError):  # where there is no fork there is none of this either
+    import resource
+
 _COURSE = str(Path(__file__).resolve().parents[1])
 MEMORY = 1 << 30  # bytes, beyond those that this process has
 PRINTED = 2_000  # characters that are passed on
@@ -157,8 +160,6 @@ class Copy:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the only thread of a copy is its main one
         signal.signal(signal.SIGUSR1, self._say_where)
         signal.signal(signal.SIGPROF, self._say_spent)
-        import resource  # where there is no fork there is none of this either
-
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with contextlib.suppress(OSError, ValueError):  # /proc is Linux's
             pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -171,8 +172,6 @@ class Copy:
         The timer strikes between two steps of Python, and strikes again where it came amiss. The
         system's limit ends what never comes to such a step, and each process that the copy starts.
         """
-        import resource
-
         self.begun = _used()
         signal.setitimer(signal.ITIMER_PROF, self.seconds, 0.1)
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]

@@ -20,7 +20,6 @@ from gemmlab.simt.builtins import atomics
 from gemmlab.simt.memory.access import LOADS, STORES
 from gemmlab.simt.memory.array import Array
 from gemmlab.simt.numbers.overflow import Wrapped
-from gemmlab.simt.numbers.values import Range
 from gemmlab.simt.races.visits import Now
 from gemmlab.simt.syntax.rewrite import SOURCE, TREE
 from gemmlab.simt.syntax.source import Source
@@ -237,12 +236,13 @@ class _Writer(Statements):
         self.open.append(own)
         line = method_of(call)[1][1].value
         self.say(f"{own} = begin({line}, {endless})")
-        (self.while_ if endless else self.for_)(node, own, line)
+        (self.while_ if endless else self.for_)(node)
         self.say("end()")
         self.inside -= 1
         self.open.pop()
 
-    def while_(self, node: ast.While, own: str, line: int) -> None:
+    def while_(self, node: ast.While) -> None:
+        own, line = self.open[-1], method_of(node.test)[1][1].value
         self.say("while True:")
         self.indent += 1
         before = self.begin_block()
@@ -260,15 +260,9 @@ class _Writer(Statements):
         self.lines[looks:looks] = ["    " * (self.indent + 1) + part for part in look]
         self.bound = bound | self.bound
 
-    def for_(self, node: ast.For, own: str, line: int) -> None:
-        method, args = method_of(node.iter)
-        bounds = self.value(args[0])
-        if method != "loops.iterate" or not isinstance(bounds, Range):
-            raise UnfitError(method)
-        start, stop, step = map(self.index, bounds.bounds)
-        self.give_up_unless(f"{step} != 0")
-        self.say(f"for q{self.loops} in range({start}, {stop}, {step}):", f"    {own}.turns += 1")
-        self.turn(node, f"q{self.loops}", line)
+    def count_turns(self, head: str) -> None:
+        """Write the head of a loop, whose turns the machine counts."""
+        self.say(head, f"    {self.open[-1]}.turns += 1")
 
     # Accesses
 
