@@ -1,16 +1,19 @@
-"""How long explorers take from a control's change to the bytes of the picture, without a browser.
+"""How long explorers take to the bytes of a picture, without a browser.
 
-    python -m benchmarks.explorers [NAME ...]
+    python -m benchmarks.explorers [--first] [NAME ...]
 
-NAME is an explorer, such as KernelLab (default: all that the kernel draws). Prints, for each of its
-controls with values to choose from, medians over its changes, walked there and back twice: wall
-time, and the time of the processor, which others on the machine do not lengthen. What is computed
-once and kept is left out by the first walk; its longest change is printed beside.
+NAME is an explorer, such as KernelLab (default: all). Prints, for each control with values to
+choose from of an explorer that the kernel draws, medians over its changes, walked there and back
+twice: wall time, and the time of the processor, which others on the machine do not lengthen. What
+is computed once and kept is left out by the first walk; its longest change is printed beside.
+`--first` prints the time from a new process to an explorer's first picture instead, of which the
+imports are a part: a chapter's first cell has most of them behind it.
 """
 
 from __future__ import annotations
 
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -73,10 +76,36 @@ def name_of(control: Any) -> str:
     return (control.slider if isinstance(control, Number) else control).description
 
 
-def main(names: Sequence[str]) -> None:
+FIRST = """
+import time
+from gemmlab.explorers import {name}
+start = time.perf_counter()
+explorer = {name}()
+if hasattr(explorer, "wait"):
+    explorer.wait()
+print(time.perf_counter() - start)
+"""
+
+
+def first_picture(name: str) -> tuple[float, float]:
+    """Seconds of a new process to an explorer's first picture: all, and without the imports."""
+    start = time.perf_counter()
+    command = [sys.executable, "-c", FIRST.format(name=name)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return time.perf_counter() - start, float(done.stdout)
+
+
+def main(arguments: Sequence[str]) -> None:
     """Print a table [ms]."""
+    names = [name for name in arguments if name != "--first"] or explorers.__all__
+    if "--first" in arguments:
+        print(f"{'':32}{'process':>8}{'picture':>12}")
+        for name in names:
+            whole, picture = first_picture(name)
+            print(f"{name:32}{1e3 * whole:8.0f}{1e3 * picture:12.0f}")
+        return
     print(f"{'':32}{'wall':>8}{'processor':>12}{'longest at first':>20}")
-    for name in names or explorers.__all__:
+    for name in names:
         explorer = getattr(explorers, name)()
         if not isinstance(explorer, Explorer):  # the browser draws it
             continue
