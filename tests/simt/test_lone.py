@@ -101,6 +101,19 @@ def in_turns_of_a_loop(lock, x):
         cuda.atomic.exch(lock, 0, 0)
 
 
+def one_element_in_each_turn(lock, x):
+    """What a turn loads anew is counted once for its loop."""
+    while cuda.atomic.cas(lock, 0, 0, 1) != 0:
+        pass
+    cuda.threadfence()
+    total = 0
+    for _ in range(3):
+        total += x[1]
+    x[0] += 1 + total
+    cuda.threadfence()
+    cuda.atomic.exch(lock, 0, 0)
+
+
 def backwards(lock, x):
     """Each lane waits for the one after it, of its warp or of the next block."""
     i = cuda.grid(1)
@@ -118,7 +131,7 @@ def backwards(lock, x):
 LOCKS = [by_exchange, by_looking_first, by_ticket, with_flag, at_most_so_often]
 
 
-@pytest.mark.parametrize("kernel", [*LOCKS, in_turns_of_a_loop, backwards])
+@pytest.mark.parametrize("kernel", [*LOCKS, in_turns_of_a_loop, one_element_in_each_turn, backwards])
 @pytest.mark.parametrize(("grid", "block"), [(1, 3), (2, 18)])
 def test_waits_of_many_kinds_are_the_same_both_ways(kernel, grid, block):
     n = grid * block
