@@ -10,19 +10,17 @@ normal, so that f gets such of about 1. C is compared with a product in FP32, by
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import Written, origin, stored, write
+from benchmarks.forecast.written import Written, origin, parser, stored, write
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.rungs import predict_rung
@@ -266,12 +264,7 @@ def check(case: Case, told: dict[str, Any], found: dict[str, Any]) -> None:
 
 def main() -> int:
     """Predict or time, as the options say."""
-    parser = argparse.ArgumentParser("benchmarks.epilogues", description=__doc__.split("\n")[0])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--predict", type=Path, metavar="FILE")
-    what.add_argument("--time", type=Path, metavar="FILE")
-    parser.add_argument("--device", default=DEVICE, help="to predict for (default: %(default)s)")
-    asked = parser.parse_args()
+    asked = parser("benchmarks.epilogues", __doc__, DEVICE)[0].parse_args()
     before = origin(asked.device) if asked.predict else timed_at()
     found = []
     for row in predicted(asked.device) if asked.predict else timed():

@@ -9,15 +9,13 @@ whose rows do begin anywhere. Timing takes a second, on a GPU with CuPy.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from benchmarks.forecast.library import Library
 from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import Written, first_and_since, origin, stored, write
+from benchmarks.forecast.written import Written, first_and_since, origin, parser, stored, write
 from benchmarks.held_out import LARGE, RAGGED, SHORT, SMALL, Drawn, problems
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm
@@ -100,15 +98,9 @@ def rows(which: str) -> tuple[str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        "benchmarks.forecast.rows_anywhere", description=__doc__.partition("\n")[0]
-    )
-    parser.add_argument("set", choices=SETS)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--predict", type=Path, metavar="FILE")
-    what.add_argument("--time", type=Path, metavar="FILE")
-    parser.add_argument("--device", default=DEVICE, help="to predict for (default: %(default)s)")
-    asked = parser.parse_args()
+    asking, _ = parser("benchmarks.forecast.rows_anywhere", __doc__, DEVICE)
+    asking.add_argument("set", choices=SETS)
+    asked = asking.parse_args()
     before = origin(asked.device) if asked.predict else timed_at()
     rows = list(predicted(asked.set, asked.device) if asked.predict else timed(asked.set))
     write(asked.predict or asked.time, before, rows)

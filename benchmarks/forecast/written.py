@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import tomllib
@@ -39,6 +40,19 @@ def write(path: Path, provenance: Mapping[str, str], rows: Iterable[Mapping[str,
     if path.exists():
         raise FileExistsError(f"{path} is there already; what was written down stays as it was")
     store.write(path, provenance, {"rows": map(_rounded, rows)})
+
+
+def parser(program: str, text: str, device: str) -> tuple[argparse.ArgumentParser, Any]:
+    """Return what reads a program's options: into which file it predicts, or times.
+
+    text : its docstring; device : the default. The group of the two comes, too, for a third one.
+    """
+    asking = argparse.ArgumentParser(program, description=text.partition("\n")[0])
+    what = asking.add_mutually_exclusive_group(required=True)
+    what.add_argument("--predict", type=Path, metavar="FILE")
+    what.add_argument("--time", type=Path, metavar="FILE")
+    asking.add_argument("--device", default=device, help="to predict for (default: %(default)s)")
+    return asking, what
 
 
 def read(path: Path) -> Written:

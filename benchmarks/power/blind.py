@@ -10,16 +10,14 @@ among many in a row, for longer than a second.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import origin, write
+from benchmarks.forecast.written import origin, parser, write
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.here.detection import detect
@@ -179,14 +177,7 @@ def main(
     program: str = "benchmarks.power.blind", text: str = __doc__, cases: Sequence[Any] = CASES
 ) -> int:
     """Predict or time the cases of a program, as its options say."""
-    parser = argparse.ArgumentParser(program, description=text.partition("\n")[0])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--predict", type=Path, metavar="FILE")
-    what.add_argument("--time", type=Path, metavar="FILE")
-    parser.add_argument(
-        "--device", default="h100_sxm", help="to predict for (default: %(default)s)"
-    )
-    asked = parser.parse_args()
+    asked = parser(program, text, "h100_sxm")[0].parse_args()
     begun = time.perf_counter()
     before = origin(asked.device) if asked.predict else timed_at()
     rows = []

@@ -10,7 +10,6 @@ not there yet. What was predicted must be kept before anything is timed.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -18,20 +17,14 @@ from benchmarks.forecast.compiled import CASES, cubins, timing
 from benchmarks.forecast.compiled.predicting import predicted
 from benchmarks.forecast.others.__main__ import rows
 from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import origin, write
+from benchmarks.forecast.written import origin, parser, write
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        "benchmarks.forecast.compiled", description=__doc__.partition("\n")[0]
-    )
-    what = parser.add_mutually_exclusive_group(required=True)
+    asking, what = parser("benchmarks.forecast.compiled", __doc__, "h200")
     what.add_argument("--build", type=Path, metavar="PYTHON")
-    what.add_argument("--predict", type=Path, metavar="FILE")
-    what.add_argument("--time", type=Path, metavar="FILE")
-    parser.add_argument("--device", default="h200", help="to predict for (default: %(default)s)")
-    parser.add_argument("--kernels", default=",".join(CASES), help="names with commas")
-    asked = parser.parse_args()
+    asking.add_argument("--kernels", default=",".join(CASES), help="names with commas")
+    asked = asking.parse_args()
     chosen = [CASES[name] for name in asked.kernels.split(",")]
     if asked.build:
         cubins.build(CASES.values(), asked.build)

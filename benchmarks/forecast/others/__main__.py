@@ -9,17 +9,15 @@ Both write a file that is not there yet. What was predicted must be kept before 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from benchmarks.forecast.others import timing
 from benchmarks.forecast.others.case import Case
 from benchmarks.forecast.others.predicting import predicted
 from benchmarks.forecast.others.sets import SETS, asked
-from benchmarks.forecast.written import origin, write
+from benchmarks.forecast.written import origin, parser, write
 
 
 def rows(chosen: Iterable[Case], of: Callable[[Case], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -36,22 +34,16 @@ def rows(chosen: Iterable[Case], of: Callable[[Case], dict[str, Any]]) -> list[d
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        "benchmarks.forecast.others", description=__doc__.partition("\n")[0]
-    )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--predict", type=Path, metavar="FILE")
-    what.add_argument("--time", type=Path, metavar="FILE")
-    parser.add_argument("--device", default="h200", help="to predict for (default: %(default)s)")
-    which = parser.add_mutually_exclusive_group()
+    asking, _ = parser("benchmarks.forecast.others", __doc__, "h200")
+    which = asking.add_mutually_exclusive_group()
     which.add_argument("--set", choices=SETS, default="first", help="(default: %(default)s)")
     which.add_argument("--kernels", help="some kernels instead: name or name:size, with commas")
-    given = parser.parse_args()
+    given = asking.parse_args()
     try:
         names = given.kernels.split(",") if given.kernels else SETS[given.set]
         chosen = [asked(name) for name in names]
     except ValueError as error:
-        parser.error(str(error))
+        asking.error(str(error))
     if given.predict:
         said = origin(given.device)
         made = rows(chosen, lambda case: predicted(case, given.device))

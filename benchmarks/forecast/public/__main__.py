@@ -8,7 +8,6 @@ Both write a file that is not there yet. What was predicted must be kept before 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -17,22 +16,14 @@ from benchmarks.forecast.compiled.predicting import predicted
 from benchmarks.forecast.others.__main__ import rows
 from benchmarks.forecast.others.timing import origin as timed_at
 from benchmarks.forecast.public import CASES, built
-from benchmarks.forecast.written import origin, write
+from benchmarks.forecast.written import origin, parser, write
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        "benchmarks.forecast.public", description=__doc__.partition("\n")[0]
-    )
-    parser.add_argument("--cubins", type=Path, metavar="FOLDER", required=True)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--predict", type=Path, metavar="FILE")
-    what.add_argument("--time", type=Path, metavar="FILE")
-    parser.add_argument(
-        "--device", default="h100_sxm", help="to predict for (default: %(default)s)"
-    )
-    parser.add_argument("--kernels", default=",".join(CASES), help="names with commas")
-    asked = parser.parse_args()
+    asking, _ = parser("benchmarks.forecast.public", __doc__, "h100_sxm")
+    asking.add_argument("--cubins", type=Path, metavar="FOLDER", required=True)
+    asking.add_argument("--kernels", default=",".join(CASES), help="names with commas")
+    asked = asking.parse_args()
     chosen = [CASES[name] for name in asked.kernels.split(",")]
     if asked.predict:
         said = origin(asked.device)
