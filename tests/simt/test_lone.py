@@ -131,7 +131,9 @@ def backwards(lock, x):
 LOCKS = [by_exchange, by_looking_first, by_ticket, with_flag, at_most_so_often]
 
 
-@pytest.mark.parametrize("kernel", [*LOCKS, in_turns_of_a_loop, one_element_in_each_turn, backwards])
+@pytest.mark.parametrize(
+    "kernel", [*LOCKS, in_turns_of_a_loop, one_element_in_each_turn, backwards]
+)
 @pytest.mark.parametrize(("grid", "block"), [(1, 3), (2, 18)])
 def test_waits_of_many_kinds_are_the_same_both_ways(kernel, grid, block):
     n = grid * block
