@@ -1,6 +1,7 @@
 """Answers to the questions of chapter 09, software pipelining."""
 
 from dataclasses import replace
+from math import ceil
 
 from gemmlab import Gemm, Tiling, device, kernels, predict
 from gemmlab.course.guesses import Answer
@@ -116,11 +117,14 @@ def room() -> Answer:
     """How many stages of 128×256×64 FP16 fit into the shared memory of an SM?"""
     bm, bn, bk = kernels.warp_specialised.default.block
     tile = 2 * bk * (bm + bn)
+    fit = _GPU.shared_bytes_per_block / tile
     return Answer(
         _GPU.shared_bytes_per_block // tile,
         f"A stage has 64 · (128 + 256) elements of 2 bytes, {tile:,} B, and a block can have "
         f"{_GPU.shared_bytes_per_block:,} B.",
         {
+            fit: "Room for a part of a stage is no stage.",
+            ceil(fit): "For the last of them there is room for a part alone.",
             _GPU.shared_bytes_per_block // (2 * tile): "That is for FP32; an element has 2 bytes.",
             _GPU.shared_bytes_per_block // (2 * bk * bn): "You counted the tile of B; that of A "
             "needs room, too.",

@@ -7,7 +7,7 @@ from gemmlab.course.judging import Diagnosis, Finding, Task, drawing, functions_
 
 TIMES = ((900, 300), (900, 250), (1000, 384), (400, 500), (850, 1700), (100, 7), (1000, 97))
 STAGED = (*((stages, *times) for stages in (1, 2, 4, 5) for times in TIMES), (50, 2000, 7))
-# Whole turns of a ring, in which it takes just what the mean of a step says.
+# The last product is the first of a batch that arrives together: what the mean of a step says.
 LOOPS = tuple((steps, *staged) for steps in (1, 61) for staged in STAGED[::3])
 
 
@@ -91,8 +91,8 @@ TASK = Task(
     - `needed(copy, multiply)`: the fewest stages with which no step waits, a whole number;
     - `loop(steps, stages, copy, multiply)`: the time of a loop of so many steps. Before the first
       product there is a copy, the *prologue*; then each further step takes a period; the last
-      product is the *epilogue*. (Where copies set the pace a ring comes in whole turns of
-      `stages` − 1 steps; only such loops are tried.)
+      product is the *epilogue*. (Where copies set the pace `stages` − 1 tiles arrive together; the
+      loops that are tried end with the first of such a batch, where this is exact.)
     """,
     judge=judge,
     answers=(period, needed, loop),

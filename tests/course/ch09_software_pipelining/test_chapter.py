@@ -195,6 +195,7 @@ def test_what_copies_ahead_do_to_the_slots():
     assert after.empty["scoreboard"] < 0.03
     left = after.used["integer"] * after.cycles / (before.used["integer"] * before.cycles)
     assert left == pytest.approx(1 / 5, abs=0.02)  # "about a fifth is left"
+    assert f"{before.cycles / after.cycles - 1:.0%}" == "43%"
 
 
 def test_the_gain_that_the_picture_promises_and_the_clock():
