@@ -8,6 +8,7 @@ import numpy as np
 from gemmlab import kernels
 from gemmlab.course.guesses import Answer
 from gemmlab.device import device
+from gemmlab.measure.benchmarks import tcec_errors
 from gemmlab.numerics import (
     FORMATS,
     POLICIES,
@@ -88,8 +89,8 @@ def inside() -> Answer:
     return Answer(
         times,
         "The operands are as right as before. Each of 64 instructions cuts the sum, and all cuts "
-        "have one sign. (Of either sign, cuts mostly take away from sums that come and go: "
-        f"{_error(summed_inside, 1024) / _error(corrected, 1024):.0f} times.)",
+        "have one sign. (With numbers of either sign sums come and go, and a part of the cuts "
+        f"cancels: {_error(summed_inside, 1024) / _error(corrected, 1024):.0f} times.)",
         {
             1: "The corrections are right. But what do they correct?",
             2: "An instruction cuts once. How many are there, and of which sign is a cut?",
@@ -121,11 +122,14 @@ def flush() -> Answer:
     """Which of 1, 2, 4, …, 64 instructions between two sums outside has the least error?"""
     errors = {n: _error(Policy(every=n), 4096) for n in (1, 2, 4, 8, 16, 32, 64)}
     best = min(errors, key=errors.get)
+    measured = min(tcec_errors(_H200.name).flush, key=lambda row: row.measured)
     return Answer(
         best,
         "Each addition outside rounds, too. Fewer of them are better, until the bias inside "
         f"outweighs that. Once in 64 the error is {errors[64] / errors[best]:.1f} times as large.",
         {
+            measured.interval // 16: "That is the best for positive numbers, all of whose cuts "
+            "have one sign. With either sign a part of them cancels.",
             1: "Then FP32 units round 256 times, to nearest: no bias, but an error each time.",
             64: "Inside, all errors have one sign, and grow like the number of instructions.",
         },

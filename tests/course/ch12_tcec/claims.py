@@ -132,6 +132,10 @@ def claims(c: Claims) -> None:
     c.at("batched-read")
     passes = sorted(p.k for p in batched if p.flops / p.gpu > GPU.peak_of("float32"))
     assert passes[0] == 256
+    first, last = (next(p for p in batched if p.k == k) for k in (64, 4096))
+    library_errors = [p.cublas_error for p in batched]
+    assert max(library_errors) < 1.2 * min(library_errors)  # "stays much the same"
+    c.holds("falls to about {}, while cuBLAS's", about(last.error / first.error, 0.1))
     best = published()["tcec_float16_batched"].value
     c.holds("reaches {} TFLOP/s on an A100, {} times", best / 1e12, best / A100.peak_of("float32"))
     c.at("claims-read")
