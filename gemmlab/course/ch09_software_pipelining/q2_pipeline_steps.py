@@ -36,7 +36,7 @@ def loop(steps, stages, copy, multiply):
 
 PERIOD_INSTEAD = {
     "one-stage-overlaps": lambda s, c, m: max(m, c / max(1, s - 1)),
-    "all-stages-ahead": lambda s, c, m: c + m if s == 1 else max(m, c / s),
+    "all-stages-ahead": lambda s, c, m: None if s == 1 else max(m, c / s),
     "asked-when-empty": lambda s, c, m: max(m, (c + m) / s),
     "two-at-most": lambda s, c, m: c + m if s == 1 else max(m, c),
     "one-after-the-other": lambda s, c, m: c + m,

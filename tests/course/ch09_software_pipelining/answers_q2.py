@@ -85,6 +85,9 @@ WRONG = {
     "all stages": _period(
         "stages are tiles under way", "all-stages-ahead", ONE + "max(multiply, copy / stages)"
     ),
+    "all stages, from one on": _period(
+        "stages are tiles under way", "all-stages-ahead", "max(multiply, copy / stages)"
+    ),
     "a producer's ring": _period(
         "a slot is asked for when it is empty", "asked-when-empty",
         "max(multiply, (copy + multiply) / stages)",
