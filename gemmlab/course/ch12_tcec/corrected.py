@@ -145,6 +145,7 @@ def _mistakes(a: np.ndarray, b: np.ndarray) -> Arrays:
         "one-correction": main + left,
         "one-correction, the other": main + right,
         "scale-forgotten": main + scale * (left + right),
+        "scale-forgotten, multiplied": main + scale**2 * (left + right),
         "last-step-only": of_last[0] + left + right,
         "last-step-only, of all": sum(of_last),
         "corrections-start-again": main + of_last[1] + of_last[2],

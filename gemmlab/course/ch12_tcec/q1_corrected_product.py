@@ -79,7 +79,7 @@ DIAGNOSES = {
         "```python\ncross = mma_...(a_low, b_high, cross)\ncross = mma_...(..., ..., cross)\n```",
     ),
     "scale-forgotten": Diagnosis(
-        "The corrections count 2048 times as much as they should.",
+        "The corrections count 2048 times as much as they should, or more: they are not divided.",
         "split_two multiplies low parts by 2048. Who divides?",
         "```python\nmain[x] + cross[x] / ...\n```",
     ),

@@ -103,6 +103,9 @@ WRONG = {
     "no division": of(
         "low parts are what is missing", "scale-forgotten", (STORE, "C[i, j] = main[x] + cross[x]")
     ),
+    "a product": of(
+        "low parts have to be made larger", "scale-forgotten", (STORE, STORE.replace("/", "*"))
+    ),
     "all inside": of(
         "that is what the accumulator is for", "summed-inside",
         (START, "        cross = zero\n        part = zero\n"),
