@@ -79,6 +79,22 @@ def test_of_what_lies_anywhere_l2_holds_what_comes_again_before_it_goes():
     assert lacking(8 << 20, 1 << 40, H100.l2_bytes / 2, H100, cold=True) < 1e-3
 
 
+def test_of_what_lanes_add_to_l2_holds_what_one_microbenchmark_says():
+    """Its size is the one that the fact was read off; others follow within a tenth."""
+    whole = MEASURED["add_8GB"]["rate"]
+    for log, within in ((26, 0.01), (27, 0.07), (28, 0.07), (30, 0.07)):
+        size = f"{2**log >> 20}MB" if log < 30 else f"{2**log >> 30}GB"
+        part = lacking(1 << log, 1 << 40, H100.l2_added_bytes, H100, cold=False)
+        assert whole / part == pytest.approx(MEASURED[f"add_{size}"]["rate"], rel=within), size
+    lacks = scattered([visit_of(access("atomic", ANYWHERE))], {1: 1 << 26}, 1e6, H100, cold=False)
+    loads = scattered([visit_of(access("load", ANYWHERE))], {1: 1 << 26}, 1e6, H100, cold=False)
+    assert lacks.additions[1] < loads.loads[1]
+    assert not lacks.stores
+    unknown = replace(H100, l2_added_bytes=None)
+    alike = scattered([visit_of(access("atomic", ANYWHERE))], {1: 1 << 26}, 1e6, unknown, False)
+    assert alike.additions[1] == pytest.approx(loads.loads[1])
+
+
 def test_an_access_anywhere_takes_device_memory_as_long_as_two_sectors_and_a_row():
     visit, levels = visit_of(access("load", ANYWHERE)), np.array([int(Level.DRAM)])
     lacks = scattered([visit], {1: 1 << 29}, 1e6, H100, cold=True)
