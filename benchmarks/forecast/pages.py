@@ -94,9 +94,10 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
             timings = stored(name, f"{file}_timed")
             for one in beside(stored(name, f"{file}_predicted"), timings) if timings else ():
                 others_.append((one.predicted, one.measured))
-    for one in of_power.products(of_power.written()[0]):
-        group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
-        group.append(one.alone[::-1])
+    for which in of_power.SETS:
+        for one in of_power.products(of_power.written(which)[0], which):
+            group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
+            group.append(one.alone[::-1])
     _, drawn = clusters.parts(clusters.products()[0])
     tensor_cores += [*(one.alone[::-1] for one in drawn), *epilogues.pairs()]
     for which in anywhere.SETS:
@@ -237,8 +238,11 @@ def one_set(predictions: list[Written], timings: Written | None, rows: tuple[str
 
 
 def power() -> str:
-    """Products at the limit of power and beyond L2, alone and in a row."""
-    return one_set(of_power.written(), of_power.timings(), of_power.rows())
+    """Products at the limit of power and beyond L2, alone and in a row, a set after the other."""
+    return "\n\n".join(
+        one_set(of_power.written(which), of_power.timings(which), of_power.rows(which))
+        for which in of_power.SETS
+    )
 
 
 def one_pair(of: ModuleType) -> str:
