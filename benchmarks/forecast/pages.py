@@ -221,7 +221,7 @@ def kernel_by_kernel(rows: list[Beside]) -> str:
                 [f"`{entry(one.case)}`", ms(one.measured), ms(one.predicted),
                  *([percent(e) for e in errors] or ["", ""]), one.by, one.case.idea.rstrip(".")]
             )  # fmt: skip
-        if all(one.measured for one in members):
+        if members and all(one.measured for one in members):
             means = [mean(getattr(o, of) for o in members) for of in ("error", "memory_error")]
             title = f"**{len(members)} kernels {kind}**"
             said.append(f"{len(members)} kernels {kind}: {means[0]} off on average")
