@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.forecast.written import Written
 from benchmarks.power import page
-from benchmarks.power.blind import CASES
+from benchmarks.power.blind import CASES, SETS
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.power import FILE, Load, Loop, Pulses, of_warp, power
 from gemmlab.compiled.forecast.rungs import missing, predict_rung
@@ -189,6 +189,28 @@ def test_the_decision_says_how_far_off_the_blind_set_was():
     assert "of the 22 all but three are too fast there" in text
     sentence = f"{alone:.1%} off on average alone, {in_a_row:.1%} in a row"
     assert sentence in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_a_second_blind_set_judges_the_mean_limit_and_what_l2_loses():
+    first, timed = page.written("power_2")[0], page.timings("power_2")
+    assert first.provenance["date"] < timed.provenance["date"]
+    names = [(case.kernel, str(case.problem)) for case in SETS["power_2"]]
+    assert [(row["kernel"], row["problem"]) for row in first.rows] == names
+    found = page.products(first, "power_2")
+    held = [one for one in found if one.held]
+    far = [one for one in found if one.kernel == "coalesced"]
+    (alone, in_a_row), (held_alone, held_in_a_row) = page.means(found), page.means(held)
+    path = "book/decisions/049-what-the-mean-and-l2-leave.md"
+    text = " ".join((ROOT / path).read_text("utf-8").split())
+    assert (len(found), len(held), len(far)) == (14, 9, 5)
+    assert f"launches alone: {alone:.1%} off on average; the 9 that" in text
+    assert f"held back {held_alone:.1%}, five of" in text
+    assert f"beyond L2 {page.means(far)[0]:.1%}." in text
+    assert f"In a row {in_a_row:.1%}, of the nine {held_in_a_row:.1%}" in text
+    before, since = (page.means(page.products(one)) for one in page.written())
+    cells = [f"{before[0]:.1%}; {before[1]:.1%}", f"{since[0]:.1%}; {since[1]:.1%}"]
+    assert f"alone; in a row | {' | '.join(cells)} |" in text
+    assert all(one.errors[1] < 0 for one in held)
 
 
 @pytest.mark.parametrize("changed", [{"error": 0.1}, {"error": float("nan")}, {"tiling": "x"}])
