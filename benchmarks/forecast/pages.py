@@ -46,7 +46,7 @@ from benchmarks.forecast.published import (
 from benchmarks.forecast.written import RECORDED, Written, first_and_since, stored
 from benchmarks.inside import page as inside
 from benchmarks.page_tables import fold, mean, ms, percent, table, write
-from benchmarks.power import page as of_power
+from benchmarks.power import blind as power_sets, page as of_power
 from gemmlab import kernels, plots, records
 from gemmlab.device import device
 from gemmlab.measure.measurement import Measurement
@@ -94,7 +94,7 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
             timings = stored(name, f"{file}_timed")
             for one in beside(stored(name, f"{file}_predicted"), timings) if timings else ():
                 others_.append((one.predicted, one.measured))
-    for which in of_power.SETS:
+    for which in power_sets.SETS:
         for one in of_power.products(of_power.written(which)[0], which):
             group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
             group.append(one.alone[::-1])
@@ -241,7 +241,7 @@ def power() -> str:
     """Products at the limit of power and beyond L2, alone and in a row, a set after the other."""
     return "\n\n".join(
         one_set(of_power.written(which), of_power.timings(which), of_power.rows(which))
-        for which in of_power.SETS
+        for which in power_sets.SETS
     )
 
 
