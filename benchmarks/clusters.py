@@ -106,4 +106,4 @@ def rows() -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(blind.main("benchmarks.clusters", __doc__, CASES))
+    sys.exit(blind.main("benchmarks.clusters", __doc__, {"clusters": CASES}))

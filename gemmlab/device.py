@@ -167,6 +167,8 @@ class Device:
     l2_scattered_additions: float | None = _quantity("addition/s", default=None)
     l2_scattered_atomics: float | None = _quantity("addition/s", default=None)  # that return
     l2_partitions: int = _quantity("", default=1)  # a line may be in each
+    # of an array to which lanes add anywhere, what L2 holds; None for as much as of loads
+    l2_added_bytes: int | None = _quantity("B", default=None)
     dram_access_bytes: int = _quantity("B", default=64)  # moved at once
     dram_scattered_reads: float | None = _quantity("access/s", default=None)
     dram_scattered_writes: float | None = _quantity("access/s", default=None)

@@ -46,7 +46,7 @@ from benchmarks.forecast.published import (
 from benchmarks.forecast.written import RECORDED, Written, first_and_since, stored
 from benchmarks.inside import page as inside
 from benchmarks.page_tables import fold, mean, ms, percent, table, write
-from benchmarks.power import page as of_power
+from benchmarks.power import blind as power_sets, page as of_power
 from gemmlab import kernels, plots, records
 from gemmlab.device import device
 from gemmlab.measure.measurement import Measurement
@@ -94,9 +94,10 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
             timings = stored(name, f"{file}_timed")
             for one in beside(stored(name, f"{file}_predicted"), timings) if timings else ():
                 others_.append((one.predicted, one.measured))
-    for one in of_power.products(of_power.written()[0]):
-        group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
-        group.append(one.alone[::-1])
+    for which in power_sets.SETS:
+        for one in of_power.products(of_power.written(which)[0], which):
+            group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
+            group.append(one.alone[::-1])
     _, drawn = clusters.parts(clusters.products()[0])
     tensor_cores += [*(one.alone[::-1] for one in drawn), *epilogues.pairs()]
     for which in anywhere.SETS:
@@ -220,7 +221,7 @@ def kernel_by_kernel(rows: list[Beside]) -> str:
                 [f"`{entry(one.case)}`", ms(one.measured), ms(one.predicted),
                  *([percent(e) for e in errors] or ["", ""]), one.by, one.case.idea.rstrip(".")]
             )  # fmt: skip
-        if all(one.measured for one in members):
+        if members and all(one.measured for one in members):
             means = [mean(getattr(o, of) for o in members) for of in ("error", "memory_error")]
             title = f"**{len(members)} kernels {kind}**"
             said.append(f"{len(members)} kernels {kind}: {means[0]} off on average")
@@ -237,8 +238,11 @@ def one_set(predictions: list[Written], timings: Written | None, rows: tuple[str
 
 
 def power() -> str:
-    """Products at the limit of power and beyond L2, alone and in a row."""
-    return one_set(of_power.written(), of_power.timings(), of_power.rows())
+    """Products at the limit of power and beyond L2, alone and in a row, a set after the other."""
+    return "\n\n".join(
+        one_set(of_power.written(which), of_power.timings(which), of_power.rows(which))
+        for which in power_sets.SETS
+    )
 
 
 def one_pair(of: ModuleType) -> str:

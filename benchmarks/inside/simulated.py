@@ -74,18 +74,20 @@ def executed(case: Case, kernel: Kernel) -> Executed:
 
 def seconds(case: Case, kernel: Kernel) -> float:
     """Forecast the launch of a kernel of a case [s]."""
-    return at_its_clock(lambda use: forecast(executed(case, kernel), use=use)).seconds
+    return at_its_clock(
+        lambda load: forecast(executed(case, kernel), load=load), executed(case, kernel)
+    ).seconds
 
 
 def clocks(case: Case) -> list[list[list[int]]]:
     """Return the cycle of each mark, by block and warp; the first block begins at 0."""
     run = executed(case, case.marked)
-    made = at_its_clock(lambda use: forecast(run, use=use))
+    made = at_its_clock(lambda load: forecast(run, load=load), run)
     blocks = run.blocks(True)
     if made.share.blocks > len(blocks):
         raise ValueError(f"{case.name}: {len(blocks)} blocks of {made.share.blocks} were executed")
     result = simulate(
-        run.code, blocks, resident=run.share.resident, on=sm_facts(run, made.tensor_use),
+        run.code, blocks, resident=run.share.resident, on=sm_facts(run, made.load),
         window=(0, made.result.cycles + 1),
     )  # fmt: skip
     issued = result.timeline.issued

@@ -10,6 +10,8 @@ hmma_N, hmma_tf32_N : products of 16×8×16 halves by `mma.sync`, of 16×8×8 in
 wgmma_N, wgmma_tf32_N, wgmma_64_N : of 64×256×16, ×8 and 64×64×16 from shared memory
 shared_N, l2_N, dram_N : 16 bytes a lane are read from shared memory, L2 and device memory
 stored_l2_N, stored_dram_N : 16 bytes a lane are written
+both_R_N : `wgmma` of 64×128×16, beside which other warps read from L2, R times 16 bytes a lane for
+    each 16 products; both_dram_R_N : from device memory
 
 Operands are about normal, those of `…_zeros` are 0. N of the SMs have a block. A row has what was
 done in a second (products of two numbers, operations of a lane, or bytes), the SMs' clock and the
@@ -17,7 +19,8 @@ board's power, all in the last part of a launch that takes more than a second; a
 clock from its beginning on, between the times of `EDGES`. In `pulses` launches take so long each
 and are followed by a flush of L2, as timed launches are; `clocks` has the clock of each.
 
-What ships is gemmlab/recorded/<device>/power.json.
+What ships is gemmlab/recorded/<device>/power.json, and of another board power_beside.json, whose
+loops that multiply and read judge the facts of the first.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ PULSES, PULSED = (0.5, 1, 2, 4, 8), 0.5  # [ms], and for how long they go on [s]
 ROOM = 1 << 16  # of times that are noted
 ALONE = 120 << 10  # of shared memory, so that an SM has one block [B]
 MACS = 64 * 256 * 16
+READS = 0, 4, 8, 12, 16
 
 
 class Loop(NamedTuple):
@@ -59,6 +63,12 @@ class Loop(NamedTuple):
     threads: int
     work: int
     size: int = 1 << 20
+    reads: int = 0  # of 16 bytes a lane, by half of the warps
+
+    @property
+    def read(self) -> int:
+        """The bytes that those read in a turn."""
+        return 16 * self.reads * self.threads // 2
 
 
 LOOPS = {
@@ -76,15 +86,19 @@ LOOPS = {
     "dram": Loop("load", 1024, 1024 * 4 * 16, 1 << 33),
     "stored_l2": Loop("store", 1024, 1024 * 4 * 16, 1 << 23),
     "stored_dram": Loop("store", 1024, 1024 * 4 * 16, 1 << 33),
+    **{f"both_{n}": Loop("both", 512, 8 * MACS, 1 << 24, n) for n in READS},
+    **{f"both_dram_{n}": Loop("both", 512, 8 * MACS, 1 << 33, n) for n in (4, 8)},
 }
-PARTS = (132,), (33, 66, 99, 132), (66, 132)
+PARTS = (132,), (33, 66, 99, 132), (66, 132), (33, 132)
 CHOSEN = {
     **dict.fromkeys(LOOPS, PARTS[0]),
     **dict.fromkeys(("hmma", "wgmma"), PARTS[1]),
-    **dict.fromkeys(("fma32", "hmma_tf32", "wgmma_tf32", "wgmma_64", "shared", "l2"), PARTS[2]),
+    **dict.fromkeys(("fma32", "hmma_tf32", "wgmma_tf32", "shared", "l2"), PARTS[2]),
+    "wgmma_64": PARTS[3],
+    **{name: PARTS[3] for name in LOOPS if name.startswith("both")},
 }
 ZEROS = "fma32", "hmma", "wgmma", "wgmma_tf32"
-PULSING = "wgmma", "hmma"
+PULSING = "wgmma", "hmma", "both_8"
 
 
 class Board:
@@ -154,7 +168,7 @@ class Bench:
         kernel.max_dynamic_shared_size_bytes = 140 << 10
         kernel((blocks,), (one.threads,), (
             np.uint64(1e9 * seconds), self.trace, np.int32(ROOM), self.counts, np.int32(inner),
-            np.float32(scale), self.data, np.uint64(one.size // 16),
+            np.float32(scale), self.data, np.uint64(one.size // 16), np.int32(one.reads),
         ), shared_mem=max(ALONE, 131_072 if one.kernel == "shared" else 0))  # fmt: skip
 
     def wait(self) -> None:
@@ -207,11 +221,12 @@ def held(bench: Bench, board: Board, name: str, loop: str, blocks: int, scale: f
 
     seen = [look for look in board.watched(call) if SETTLED[0] <= look[0] <= SETTLED[1]]
     seconds, cycles = bench.noted()
-    first, last = (int(np.searchsorted(seconds[0], at)) for at in SETTLED)
+    first, last = np.minimum(np.searchsorted(seconds[0], SETTLED), len(seconds[0]) - 1)
     turns = (last - first) / (seconds[0][last] - seconds[0][first])
     edges = (0.0, *(1e-3 * edge for edge in EDGES))
     return {
         "name": name, "blocks": blocks, "rate": rounded(turns * inner * one.work * blocks),
+        "read": rounded(turns * inner * one.read * blocks),
         "clock": between(seconds, cycles, *SETTLED), **said(seen),
         "course": [between(seconds, cycles, a, b) for a, b in pairwise(edges)],
     }  # fmt: skip

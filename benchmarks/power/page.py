@@ -1,6 +1,6 @@
-"""The table of products at the limit of power and beyond L2, for book/predictions.md.
+"""The tables of products at the limit of power and beyond L2, for book/predictions.md.
 
-They are `benchmarks.power.blind`'s: predicted and committed before anybody timed them.
+They are `benchmarks.power.blind`'s sets: predicted and committed before anybody timed them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.page_tables import ms, percent, table
 from gemmlab import kernels
 from gemmlab.kernels.hashing import source_hash
 
-DEVICE, PREDICTED, TIMED = "h100_sxm", "power_predicted", "power_timed"
+DEVICE, FIRST = "h100_sxm", "power"
 RIGHT = 1e-3  # of C, by norm, from cuBLAS' at most
 GROUPS = {
     "held back by the limit of power": lambda one: one.held,
@@ -44,19 +44,19 @@ class Product:
         return tuple(predicted / taken - 1 for taken, predicted in (self.alone, self.in_a_row))
 
 
-def written() -> list[Written]:
-    """Return what was predicted first, and what later code says if it was asked."""
-    return first_and_since(DEVICE, PREDICTED)
+def written(which: str = FIRST) -> list[Written]:
+    """Return what was predicted of a set first, and what later code says if it was asked."""
+    return first_and_since(DEVICE, f"{which}_predicted")
 
 
-def timings() -> Written:
-    """Return what was timed."""
-    return stored(DEVICE, TIMED)
+def timings(which: str = FIRST) -> Written:
+    """Return what was timed of a set."""
+    return stored(DEVICE, f"{which}_timed")
 
 
-def products(predictions: Written) -> list[Product]:
-    """Pair predictions and timings, as `paired` does."""
-    return paired(predictions.rows, timings().rows)
+def products(predictions: Written, which: str = FIRST) -> list[Product]:
+    """Pair predictions and timings of a set, as `paired` does."""
+    return paired(predictions.rows, timings(which).rows)
 
 
 def paired(
@@ -93,14 +93,16 @@ def means(found: Iterable[Product]) -> tuple[float, float]:
     return fmean(map(abs, alone)), fmean(map(abs, in_a_row))
 
 
-def rows() -> tuple[str, str]:
-    """Tell the means in a sentence, and each product in a table."""
-    every = [products(predictions) for predictions in written()]
+def rows(which: str = FIRST) -> tuple[str, str]:
+    """Tell the means of a set in a sentence, and each product in a table."""
+    every = [products(predictions, which) for predictions in written(which)]
     names = ("error", "since")[: len(every)]
     head = ["product", "measured", *names, "in a row", *names]
     cells, said = [], []
     for group, belongs in GROUPS.items():
         members = [[one for one in found if belongs(one)] for found in every]
+        if not members[0]:
+            continue
         cells += [
             [f"`{same[0].kernel}` {same[0].problem}", *_cells([o.errors for o in same], percent,
              [ms(same[0].alone[0]), ms(same[0].in_a_row[0])])]

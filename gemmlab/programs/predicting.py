@@ -178,20 +178,29 @@ def _launch(call: Call) -> Launch:
     return Launch(origin.name, origin.file, origin.line, grid, block, predict)
 
 
+class Ended(NamedTuple):
+    """A program ended with a status; of so many launches two blocks ran; it may have printed."""
+
+    status: int = 0
+    sampled: int = 0
+    printed: bool = False
+
+
 def of_program(
     target: str, arguments: Sequence[str], kernel: str | None, whole: bool = False
-) -> tuple[list[Launch], int, int]:
-    """Run a program: its launches, its exit status, and of how many launches two blocks alone ran.
+) -> tuple[list[Launch], Ended]:
+    """Run a program: its launches, and how it ended.
 
     What it prints goes to standard error. NoLaunchError says what it launches instead.
     """
     found = Launches(kernel)
     watched = watching(found.after, found.before, False if whole else ends)
-    told = redirect_stdout(sys.stderr)
+    said = running.Printed()
+    told = redirect_stdout(said)
     with running.as_program(target, arguments), running.in_place_of_numba(), watched, told:
         status = running.status(target)
     if found.of_kind:
-        return list(found.of_kind.values()), status, found.sampled
+        return list(found.of_kind.values()), Ended(status, found.sampled, said.anything)
     ended = f", and ended with status {status}" if status else ""
     if found.names:
         known = ", ".join(found.names)
@@ -420,13 +429,13 @@ def verb(asked: argparse.Namespace, formats: Formats) -> int:
     if lacking():
         return _said(f"a forecast needs compiled code: {lacking()}", NO_TOOLS)
     try:
-        launches, status, sampled = _launches(asked, target, kernel, devices[0])
+        launches, ended = _launches(asked, target, kernel, devices[0])
     except NoLaunchError as error:
         return _said(str(error), NO_LAUNCH)
     except (ValueError, RuntimeError, OSError) as error:
         return _said(str(error), WRONG)
     predict(launches, devices)
-    remarks = _remarks(launches, status, sampled)
+    remarks = _remarks(launches, ended)
     if asked.beside:
         try:
             program = None if is_compiled(Path(target)) else target
@@ -437,25 +446,27 @@ def verb(asked: argparse.Namespace, formats: Formats) -> int:
     if written:
         return written
     failed = any(isinstance(made, str) for one in launches for made in one.made.values())
-    return FAILED if failed or (status and not sampled) else 0
+    return FAILED if failed or (ended.status and not ended.sampled) else 0
 
 
-def _remarks(launches: Sequence[Launch], status: int, sampled: int) -> list[str]:
+def _remarks(launches: Sequence[Launch], ended: Ended) -> list[str]:
     """Say how the program ended, and of how many launches two blocks ran, where that may matter."""
-    ended = [f"The program ended with status {status}."] if status else []
-    if sampled and (status or any(launch.notes for launch in launches)):
+    status, sampled, printed = ended
+    told = [f"The program ended with status {status}."] if status else []
+    if sampled and (status or printed or any(launch.notes for launch in launches)):
         count = "One launch" if sampled == 1 else f"{sampled:,} launches"
-        ended.append(
+        told.append(
             f"{count} of more than {WHOLE:,} threads ran for the first and the last block alone: "
-            "what the others store is missing in what the program saw. --whole runs all blocks."
+            "what the others store is missing in what the program saw and printed. --whole runs "
+            "all blocks."
         )
-    return ended
+    return told
 
 
 def _launches(
     asked: argparse.Namespace, target: str, kernel: str | None, device: str
-) -> tuple[list[Launch], int, int]:
-    """Return launches, the program's exit status, and of how many launches two blocks alone ran."""
+) -> tuple[list[Launch], Ended]:
+    """Return launches, and how the program ended."""
     if is_compiled(Path(target)):
         if asked.grid is None:
             raise ValueError(f"{target} is compiled code: say --grid, --block and each --arg")
@@ -463,7 +474,7 @@ def _launches(
         block = asked.block and sizes(asked.block)
         grid = sizes(asked.grid)
         one = of_module(target, kernel, grid, block, given, device, asked.shared)
-        return [one], 0, 0
+        return [one], Ended()
     if asked.grid or asked.block or asked.arg or asked.shared:
         raise ValueError(f"--grid, --block, --arg and --shared are for compiled code, not {target}")
     return of_program(target, asked.rest, kernel, asked.whole)

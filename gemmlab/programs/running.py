@@ -43,6 +43,19 @@ from gemmlab.simt.report import coverage
 from gemmlab.simt.report.report import with_more
 
 
+class Printed:
+    """What a program prints goes to standard error; it is known whether there was anything."""
+
+    anything = False
+
+    def write(self, text: str) -> int:
+        self.anything = True
+        return sys.stderr.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+
 def jit(function: Any = None, *signatures: Any, **options: Any) -> Any:
     """Return a function as it is: plain Python, whatever the options ask for."""
     return _plain(function) if callable(function) else _plain

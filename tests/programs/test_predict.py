@@ -178,6 +178,37 @@ def test_of_a_large_launch_two_blocks_run_and_of_another_one_all():
     assert found.sampled == 1
 
 
+PRINTS = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def ones(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = 1
+
+x = np.zeros({size}, np.float32)
+ones[x.size // 256, 256](x)
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "said"), [(1 << 19, "print(x.sum())", True), (1 << 19, "", False),
+                               (1 << 12, "print(x.sum())", False)],
+)  # fmt: skip
+def test_what_a_program_prints_of_a_launch_that_did_not_run_whole_is_explained(
+    tmp_path, capsys, size, more, said
+):
+    path = tmp_path / "program.py"
+    path.write_text(PRINTS.format(size=size, more=more))
+    launches, ended = predicting.of_program(str(path), [], None)
+    printed = {True: "512.0\n", False: f"{size}.0\n"}[size > predicting.WHOLE] * bool(more)
+    assert capsys.readouterr().err == printed
+    assert any("printed" in one for one in predicting._remarks(launches, ended)) == said
+
+
 def test_times_have_three_digits():
     times = 1.234e-6, 9.996e-4, 0.01, 2.5
     assert [duration(t) for t in times] == ["1.23 µs", "1000 µs", "10.0 ms", "2.50 s"]

@@ -16,9 +16,11 @@ SECOND = (
     "product64", "scatter", "sgemm_student", "sgemm_student:1024", "stencil_3d",
     "transpose_no_padding",
 )  # fmt: skip
-SETS = {"first": FIRST, "second": SECOND}
+# Additions all over arrays of other sizes, for what decision 049 says of L2.
+THIRD = "degrees_far:10000000", "degrees_far:24000000", "degrees_far:40000000"
+SETS = {"first": FIRST, "second": SECOND, "third": THIRD}
 # set -> what its files are called, before _predicted and _timed; both stay as they were written
-FILES = {"first": "others", "second": "others_2"}
+FILES = {"first": "others", "second": "others_2", "third": "others_3"}
 
 
 def asked(entry: str) -> Case:

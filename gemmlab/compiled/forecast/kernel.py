@@ -321,12 +321,14 @@ def forecast(
         times["blocks"] = target.hand_out_interval * all_blocks
     busy = executed.of_all(lambda run: tensor_cycles(run, results[run]))
     whole = executed.of_all(lambda run: results[run].cycles)
-    taken = executed.of_all(lambda run: _energy(run, results[run], cold))
+    taken = executed.of_all(lambda run: _energies(run, results[run], cold))
     until = executed.of_all(lambda run: max(results[run].cycles, results[run].drained))
-    watts = taken / until * full_clock(executed) * busy_sms(executed)
+    watts, chip = (
+        float(each) for each in taken / until * full_clock(executed) * busy_sms(executed)
+    )
     return Forecast(
         target.name, executed.code, times, launch_latency(target), mine, executed.count,
-        results[executed.runs[-1][1]], Load(busy / whole, watts),
+        results[executed.runs[-1][1]], Load(busy / whole, watts, chip),
     )  # fmt: skip
 
 
@@ -358,10 +360,17 @@ def _last_alone(
     return max(whole, whole - before + last)
 
 
-def _energy(run: Executed, result: Result, cold: bool) -> float:
-    """Count the energy of what an SM did [J], 0 where it is not known what that takes."""
+def _energies(run: Executed, result: Result, cold: bool) -> np.ndarray:
+    """Count the energy of what an SM did [J]: as recorded, and at its clock's voltage.
+
+    Both are 0 where it is not known what that takes.
+    """
     board = power(run.device.name)
-    return energy(run.code, result, run.blocks(cold), board, l2_gain(run)) if board else 0.0
+    if board is None:
+        return np.zeros(2)
+    blocks, together = run.blocks(cold), l2_gain(run)
+    tables = board.energies, board.at(full_clock(run))
+    return np.array([energy(run.code, result, blocks, each, together) for each in tables])
 
 
 def _sectors(blocks: Sequence[Block]) -> float:

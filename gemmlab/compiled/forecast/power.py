@@ -4,8 +4,9 @@
 that is left where the board's limit holds them back. What is dynamic of the power grows with the
 clock and, since a higher clock needs a higher voltage, with a power of it. Two limits are seen. One
 acts at once, and lets a launch have more than the board may take for long. The other holds the mean
-of some tens of milliseconds at the limit that the board says; between launches it recovers.
-Decision 038.
+of some tens of milliseconds at the limit that the board says; between launches it recovers. For the
+mean, what SMs and L2 do takes an energy that goes with a power of the clock; device memory has a
+clock and a voltage of its own. Decisions 038 and 049.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ FILE = "power.json"
 SAME_CHIP = {"h200": "h100_sxm"}  # and the same limit, where the board itself is not recorded
 POWER_CAP = 0x4  # NVML API Reference, nvmlClocksEventReasonSwPowerCap
 EDGES = 0.1e-3, 0.3e-3  # of the first two parts of a course [s]
+HALVINGS = 40  # of an interval of clocks
 
 
 class Load(NamedTuple):
@@ -37,18 +39,23 @@ class Load(NamedTuple):
 
     use : part of the time for which the Tensor Cores of an SM with blocks are busy
     watts : dynamic, of the board, at the clock that nothing holds back; None where not known
+    chip : of SMs and L2 alone, with the energies that their work takes at that clock's voltage
+    memory : of device memory
     """
 
     use: float = 1.0
     watts: float | None = None
+    chip: float = 0.0
+    memory: float = 0.0
 
 
 @dataclass(frozen=True)
 class Loop:
     """A row of the record: a loop of one idea that went on for more than a second.
 
-    rate : products, operations of a lane, or bytes [1/s]; clock [MHz]; power, said : by the counter
-        of energy and by the sensor [W]; course : the clock from its beginning on [MHz]
+    rate : products, operations of a lane, or bytes [1/s]; read : bytes besides [1/s]; clock [MHz];
+        power, said : by the counter of energy and by the sensor [W]
+    course : the clock from its beginning on [MHz]
     """
 
     name: str
@@ -58,6 +65,7 @@ class Loop:
     reasons: int
     blocks: int = 0
     rate: float = 0.0
+    read: float = 0.0
     clock: float | None = None
     course: tuple[float, ...] = field(default=(), repr=False)
 
@@ -83,7 +91,9 @@ class Power:
 
     rest : with a context and nothing to do [W]
     energies : of a product, an operation of a lane, or a byte [J], by the name of the loop
-    exponent : dynamic power goes with this power of the clock
+    clocks : at which they were measured [Hz]
+    voltage : the energy of what SMs and L2 do goes with this power of the clock
+    exponent : for the limit at once, dynamic power goes with this power of the clock
     peak : dynamic, that the board gives at once [W]
     limit : of the mean, by the sensor, in loops that are at it [W]
     dip, settles : how far the clock dips at first for each W² that is dynamic, and how long [s]
@@ -92,6 +102,8 @@ class Power:
 
     rest: float
     energies: Mapping[str, float]
+    clocks: Mapping[str, float]
+    voltage: float
     exponent: float
     peak: float
     limit: float
@@ -103,14 +115,29 @@ class Power:
         """Return the clock of a launch that would take so much at clock `full` [Hz]."""
         return full * min(1.0, (self.peak / max(watts, 1e-9)) ** (1 / self.exponent))
 
-    def sustained(self, full: float, watts: float, seconds: float, pause: float) -> float:
+    def at(self, clock: float) -> Mapping[str, float]:
+        """Return the energies of what SMs and L2 do at a clock [J], by the name of the loop."""
+        return {
+            name: of * (clock / self.clocks[name]) ** self.voltage
+            for name, of in self.energies.items()
+        }
+
+    def part(self, load: Load, may: float) -> float:
+        """Return the part of its full clock at which a load takes what it may [W], or all of it."""
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            part = (low + high) / 2
+            taken = load.chip * part ** (1 + self.voltage) + load.memory * part
+            low, high = (part, high) if taken <= may else (low, part)
+        return high
+
+    def sustained(self, full: float, load: Load, seconds: float, pause: float) -> float:
         """Return the clock of launches of so many seconds, one after another with a pause.
 
         What the pause leaves of the limit, the launch may have more.
         """
         may = self.limit - self.rest + (self.limit - self.pause[1]) * pause / max(seconds, 1e-9)
-        slower = (may / max(watts, 1e-9)) ** (1 / self.exponent)
-        return min(self.clock(full, watts), full * slower)
+        return min(self.clock(full, load.watts), full * self.part(load, may))
 
     def onset(self, clock: float, full: float, watts: float, seconds: float) -> float:
         """Return the time that is lost while the clock dips, at the beginning of a launch [s]."""
@@ -152,6 +179,11 @@ def _power(rows: tuple[Loop, ...], pulses: tuple[Pulses, ...]) -> Power:
     def of_course(row: Loop) -> float:
         return float(np.mean(row.course[1:5]))  # settled, and the mean is not yet at the limit
 
+    voltage = median(
+        log((row.said - rest) / row.rate / energies[loop]) / log(row.clock / free[loop].clock)
+        for row in held
+        for loop in [row.name.rpartition("_")[0]]
+    )
     full = max(of_course(row) for row in held)  # that of Tensor Cores
     exponent = median(
         log(watts(row, full) / (row.said - rest)) / log(full / row.clock) for row in held
@@ -166,28 +198,31 @@ def _power(rows: tuple[Loop, ...], pulses: tuple[Pulses, ...]) -> Power:
     dip = median(d / watts(r, full) ** 2 for r, d in zip(slow, dips, strict=True))
     pause = median(p.period - 1e-3 * p.milliseconds for p in pulses if p.milliseconds >= 2)
     return Power(
-        rest, energies, exponent, peak, median(row.said for row in held),
+        rest, energies, {name: 1e6 * row.clock for name, row in free.items()}, voltage, exponent,
+        peak, median(row.said for row in held),
         float(dip * EDGES[0] / settles / (1 - left)), float(settles),
         (pause, (named["idle"].power + free["dram"].power) / 2),
     )  # fmt: skip
 
 
 def energy(
-    code: Listing, result: Result, blocks: Sequence[Block], known: Power, together: float = 1.0
+    code: Listing,
+    result: Result,
+    blocks: Sequence[Block],
+    energies: Mapping[str, float],
+    together: float = 1.0,
 ) -> float:
     """Count the energy of what an SM did while it was simulated [J], without device memory.
 
     blocks : that were executed, of which it had as many as ended
     together : how often what comes from L2 once is asked for
     """
-    each = np.array([of_warp(i, known.energies) for i in code.instructions])
+    each = np.array([of_warp(i, energies) for i in code.instructions])
     near, far = (
         sum(int(getattr(s, name).sum()) for block in blocks for s in block) / len(blocks)
         for name in ("cycles", "sectors")
     )
-    of_blocks = (
-        LINE * near * known.energies["shared"] + SECTOR * far * known.energies["l2"] / together
-    )
+    of_blocks = LINE * near * energies["shared"] + SECTOR * far * energies["l2"] / together
     return float(each @ result.issued) + len(result.block_ends) * of_blocks
 
 

@@ -143,18 +143,23 @@ def weights(device: Device) -> Weights:
 class Scattered:
     """Lanes go anywhere in some arrays: L2 lacks a part of what they ask for.
 
-    loads, others : by the number of an array, what part of the accesses goes to device memory
+    loads, stores, additions : by the number of an array, what part goes to device memory
     at : the instructions, by their indices
     """
 
     loads: Mapping[int, float] = field(default_factory=dict)
-    others: Mapping[int, float] = field(default_factory=dict)
+    stores: Mapping[int, float] = field(default_factory=dict)
+    additions: Mapping[int, float] = field(default_factory=dict)
     at: frozenset[int] = frozenset()
 
     @property
     def arrays(self) -> set[int]:
         """The numbers of the arrays in which lanes go anywhere."""
-        return {*self.loads, *self.others}
+        return {*self.loads, *self.stores, *self.additions}
+
+    def of(self, op: str) -> Mapping[int, float]:
+        """Return the parts of accesses with such a `Cost.op`."""
+        return {"load": self.loads, "store": self.stores}.get(op, self.additions)
 
 
 def is_scattered(pieces: np.ndarray) -> np.ndarray:
@@ -190,21 +195,24 @@ def scattered(
     times : how often a launch does what these visits do
     cold : L2 has nothing of the arrays
     """
-    loads: Counter[int] = Counter()
-    others: Counter[int] = Counter()
+    asked = Scattered(Counter(), Counter(), Counter())
     instructions = set()
     for at, cost in (told for visit in visits for told in visit.costs):
         if cost.pieces is not None and cost.pieces.size:
             anywhere = is_scattered(cost.pieces)
             if anywhere.any():
-                of_op = loads if cost.op == "load" else others
-                of_op[array_of(cost.pieces)] += int(cost.sectors[anywhere].sum())
+                asked.of(cost.op)[array_of(cost.pieces)] += int(cost.sectors[anywhere].sum())
                 instructions.add(at)
     near = (device.l2_bytes or 0) / device.l2_partitions
+    added = device.l2_added_bytes or near
     return Scattered(
         *(
-            {a: lacking(sizes[a], times * n, near, device, cold) for a, n in asked.items()}
-            for asked in (loads, others)
+            {a: lacking(sizes[a], times * n, most, device, cold) for a, n in counted.items()}
+            for counted, most in (
+                (asked.loads, near),
+                (asked.stores, near),
+                (asked.additions, added),
+            )
         ),
         frozenset(instructions),
     )
@@ -336,7 +344,7 @@ def _asked(
         asked = np.maximum(cost.sectors, weigh.addition * additions)
         asked = moved = np.maximum(asked, each * lines_of(cost.pieces))
     if lacks is not None and (anywhere := is_scattered(cost.pieces)).any():
-        part = (lacks.loads if cost.op == "load" else lacks.others)[array_of(cost.pieces)]
+        part = lacks.of(cost.op)[array_of(cost.pieces)]
         moved = np.where(anywhere, part * weight * missing, moved)
         of_l2 = np.where(part * missing >= 0.5, int(Level.DRAM), int(Level.L2))
         level = np.where(anywhere, of_l2, level)

@@ -53,9 +53,8 @@ def with_memory(device: Device, load: Load, times: Mapping[str, float]) -> Load:
     if board is None or load.watts is None:
         return load
     part = times["dram"] / max(times.values())
-    return load._replace(
-        watts=load.watts + board.energies["dram"] * stream_bandwidth(device) * part
-    )
+    memory = board.energies["dram"] * stream_bandwidth(device) * part
+    return load._replace(watts=load.watts + memory, memory=memory)
 
 
 def at_the_limit(executed: Executed, load: Load, seconds: float, in_a_row: bool = False) -> float:
@@ -70,7 +69,7 @@ def at_the_limit(executed: Executed, load: Load, seconds: float, in_a_row: bool 
     full, now = full_clock(executed), clock(executed, load)
     found = seconds
     for _ in range(4):  # the longer a launch, the less a pause leaves for it
-        held = board.sustained(full, load.watts, found, 0.0 if in_a_row else board.pause[0])
+        held = board.sustained(full, load, found, 0.0 if in_a_row else board.pause[0])
         found = seconds * now / held
     return found + board.onset(held, full, load.watts, found)
 

@@ -79,6 +79,33 @@ def test_of_what_lies_anywhere_l2_holds_what_comes_again_before_it_goes():
     assert lacking(8 << 20, 1 << 40, H100.l2_bytes / 2, H100, cold=True) < 1e-3
 
 
+def test_of_what_lanes_add_to_l2_holds_what_one_microbenchmark_says():
+    """Its size is the one that the fact was read off; others follow within a tenth."""
+    whole = MEASURED["add_8GB"]["rate"]
+    for log, within in ((26, 0.01), (27, 0.07), (28, 0.07), (30, 0.07)):
+        size = f"{2**log >> 20}MB" if log < 30 else f"{2**log >> 30}GB"
+        part = lacking(1 << log, 1 << 40, H100.l2_added_bytes, H100, cold=False)
+        assert whole / part == pytest.approx(MEASURED[f"add_{size}"]["rate"], rel=within), size
+    lacks = scattered([visit_of(access("atomic", ANYWHERE))], {1: 1 << 26}, 1e6, H100, cold=False)
+    loads = scattered([visit_of(access("load", ANYWHERE))], {1: 1 << 26}, 1e6, H100, cold=False)
+    assert lacks.additions[1] < loads.loads[1]
+    assert not lacks.stores
+    unknown = replace(H100, l2_added_bytes=None)
+    alike = scattered([visit_of(access("atomic", ANYWHERE))], {1: 1 << 26}, 1e6, unknown, False)
+    assert alike.additions[1] == pytest.approx(loads.loads[1])
+
+
+def test_the_tma_does_not_mind_where_rows_begin_and_l2_keeps_most_of_itself():
+    rows = store.read(store.ROOT / H100.name / "rows.json", {"rows": dict}).tables["rows"]
+    boxes = [row["rate"] for row in rows if row["name"].startswith("tma_")]
+    assert len(boxes) == 9
+    assert max(boxes) < 1.01 * min(boxes)
+    again = {int(r["name"][6:]): r["rate"] for r in rows if r["name"].startswith("again_")}
+    held = max(size for size, rate in again.items() if rate > 0.9 * max(again.values()))
+    gone = min(size for size, rate in again.items() if rate < 1.05 * again[128])
+    assert 0.8 < (held << 20) / H100.l2_bytes < (gone << 20) / H100.l2_bytes < 1.15
+
+
 def test_an_access_anywhere_takes_device_memory_as_long_as_two_sectors_and_a_row():
     visit, levels = visit_of(access("load", ANYWHERE)), np.array([int(Level.DRAM)])
     lacks = scattered([visit], {1: 1 << 29}, 1e6, H100, cold=True)
