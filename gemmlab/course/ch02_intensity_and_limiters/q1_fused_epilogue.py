@@ -198,8 +198,8 @@ TASK = Task(
             "```python\nif i < ...:\n    biased = X[i] + bias[...]\n    Y[i] = ...\n```",
         ),
         "through-memory": Diagnosis(
-            "The result is right, but it stops in Y on the way: what was stored between two steps "
-            "is loaded again by the next.",
+            "The result is right, but it stops in Y on the way: a step stores there what the next "
+            "one takes up.",
             "Where does a value live between two statements if no array is named?",
             "```python\nbiased = X[i] + ...    # a variable: it stays in a register\n"
             "Y[i] = ...    # the only line that names Y[...]\n```",

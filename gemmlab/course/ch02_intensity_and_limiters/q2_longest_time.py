@@ -65,6 +65,11 @@ def _each_from_dram(target: Device, dtype: str, flops: float, moved: Moved) -> f
     return max(flops / target.peak_of(dtype), slowest)
 
 
+def _one_memory_at_a_time(target: Device, dtype: str, flops: float, moved: Moved) -> float:
+    math, *memories = _times(target, dtype, flops, moved)
+    return max(math, sum(memories))
+
+
 def _in_float32(target: Device, dtype: str, flops: float, moved: Moved) -> float:
     return reference(target, "float32", flops, moved)
 
@@ -76,6 +81,7 @@ def _fma_counted_twice(target: Device, dtype: str, flops: float, moved: Moved) -
 INSTEAD = {
     "times-added": _of_times(sum),
     "math-then-memory": _of_times(lambda times: times[0] + max(times[1:], default=0)),
+    "memories-added": _one_memory_at_a_time,
     "shortest": _of_times(min),
     "math-only": _of_times(lambda times: times[0]),
     "math-forgotten": _of_times(lambda times: max(times[1:], default=None)),
@@ -179,6 +185,11 @@ TASK = Task(
             "Arithmetic waits for memory here; both work at the same time.",
             "While data of later elements is under way, what do the FMA units do?",
             "return …(arithmetic, longest of the memories)",
+        ),
+        "memories-added": Diagnosis(
+            "The times of the memories are added; they too work at the same time.",
+            "While shared memory delivers one tile, may L2 bring the next one?",
+            "return …(arithmetic, dram, l2, shared)",
         ),
         "shortest": Diagnosis(
             "The shortest time is taken; the launch is done when the last part is.",

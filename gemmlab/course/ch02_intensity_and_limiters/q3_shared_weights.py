@@ -240,8 +240,9 @@ TASK = Task(
 
     The budget for {_OUTPUTS}×{_INPUTS} weights and a batch of {_BATCH}: {_OUTPUTS * _INPUTS:,}
     loads of W, and nothing of Y is read. A row of W may have thousands of weights, so that a thread
-    has no room for a copy of it. `q3.check(build_layer)` counts the loads, those of a value that is
-    still in a register once, as a compiler does, and predicts the time on an H200.
+    has no room for a copy of it. `q3.check(build_layer)` counts the loads and predicts the time on
+    an H200. A value that is named again while a compiler still has it in a register is no second
+    load.
     """,
     judge=judge,
     answers=(build_layer,),

@@ -64,6 +64,10 @@ BYTES_INSTEAD = {
     "weights-forgotten": lambda i, c, s, f, w: SIZE * i * s * s * (c + f),
     "weights-for-each-image": lambda i, c, s, f, w: i * moved_bytes(1, c, s, f, w),
     "channels-forgotten": lambda i, c, s, f, w: SIZE * (i * c * s * s + f * w * w + i * f * s * s),
+    "filters-forgotten": lambda i, c, s, f, w: SIZE * (i * c * s * s + f * c * w * w + i * s * s),
+    "border-stored": lambda i, c, s, f, w: (
+        SIZE * (i * c * (s + w - 1) ** 2 + f * c * w * w + i * f * s * s)
+    ),
     "elements-not-bytes": lambda i, c, s, f, w: moved_bytes(i, c, s, f, w) // SIZE,
     "four-bytes": lambda i, c, s, f, w: 2 * moved_bytes(i, c, s, f, w),
 }
@@ -74,6 +78,7 @@ UNROLLED_INSTEAD = {
     "for-each-filter": lambda i, c, s, f, w: unrolled_bytes(i, c, s, f, w) * f,
     "images-forgotten": lambda i, c, s, f, w: unrolled_bytes(1, c, s, f, w),
     "channels-forgotten": lambda i, c, s, f, w: unrolled_bytes(i, 1, s, f, w),
+    "border-left-out": lambda i, c, s, f, w: SIZE * i * _inner(s, w) ** 2 * c * w * w,
     "four-bytes": lambda i, c, s, f, w: 2 * unrolled_bytes(i, c, s, f, w),
 }
 
@@ -161,7 +166,7 @@ TASK = Task(
         "filters-forgotten": Diagnosis(
             "Each filter makes a number of its own at each place.",
             "How many numbers does the result have at one place?",
-            "operations = 2 · places · … · channels · window²",
+            "numbers of the result = places · …",
         ),
         "images-forgotten": Diagnosis(
             "All images of the batch are to be counted.",
@@ -172,6 +177,12 @@ TASK = Task(
             "Only places are counted where the whole window lies inside; borders are padded.",
             "How large is the result, compared with the image?",
             "places = images · side²",
+        ),
+        "border-stored": Diagnosis(
+            "The zeros around each image are counted; they are added on the way and lie nowhere in "
+            "memory.",
+            "How many numbers of an image does DRAM have to deliver?",
+            "image = images · side² · …",
         ),
         "unrolled-counted": Diagnosis(
             "The unrolled image is counted; an implicit GEMM reads each pixel once.",

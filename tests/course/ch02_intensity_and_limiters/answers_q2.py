@@ -63,6 +63,10 @@ WRONG = {
         "data first, then arithmetic", "math-then-memory",
         (RETURN, "return times[0] + max(times[1:])"),
     ),
+    "memories in turn": _wrong(
+        "a byte passes one memory after the other", "memories-added",
+        (RETURN, "return max(times[0], sum(times[1:]))"),
+    ),
     "shortest": _wrong("the fastest sets the pace", "shortest", (RETURN, "return min(times)")),
     "math alone": _wrong("only operations take time", "math-only", (RETURN, "return times[0]")),
     "memory alone": _wrong(

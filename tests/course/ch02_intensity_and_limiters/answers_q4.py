@@ -88,8 +88,20 @@ WRONG = {
     "weights of one channel": _moved(
         "a filter has window² weights", "channels-forgotten", ("filters * channels *", "filters *")
     ),
+    "result of one filter": _moved(
+        "the result is as large as an image of one channel", "filters-forgotten",
+        ("places * filters)", "places)"),
+    ),
+    "zeros stored": _moved(
+        "padding makes the image larger", "border-stored",
+        ("places * channels +", "images * (side + window - 1) ** 2 * channels +"),
+    ),
     "elements": _moved("an element is a byte", "elements-not-bytes", ("2 * (", "(")),
     "float32": _moved("a number has four bytes", "four-bytes", ("2 * (", "4 * (")),
+    "windows inside": _unrolled(
+        "a window lies inside", "border-left-out",
+        ("side * side", "max(side - window + 1, 0) ** 2"),
+    ),
     "not unrolled": _unrolled(
         "the matrix is the image", "not-unrolled", (" * window * window", "")
     ),

@@ -55,13 +55,17 @@ def claims(c: Claims) -> None:
     c.holds("DRAM needs {} times as long", clocks(VECTOR)["dram"] / clocks(VECTOR)["math"])
     assert sum(clocks(SMALL).values()) < us(LIBRARY, SMALL) / 1e7
     c.at("elementwise")
-    c.holds("a vector, makes {} % of its slope", roof(VECTOR))
+    c.holds("a vector, reaches {} % of the speed", roof(VECTOR))
     c.given("the cubes", "the two large products")
     c.holds("arithmetic for {} of the cube's {},", 1e6 * clocks(CUBE)["math"], us(LIBRARY, CUBE))
-    c.holds("make {} % of the roof", roof(CUBE))
+    c.holds("reach {} % of the roof", roof(CUBE))
     assert round(roof(CUBE)) == round(roof(WIDE))
     c.holds("256³ stays at {} %", roof(SMALL))
     c.holds("for {} of the vector's {} µs", 1e6 * clocks(VECTOR)["dram"], us(LIBRARY, VECTOR))
+    c.holds("explain the {} % of the pair", 100 * (us(LIBRARY, FLAT) / us(LIBRARY, MIDDLE) - 1))
+    c.holds("needs {} µs of arithmetic, and 4096×4096×64 only {} of DRAM",
+            1e6 * clocks(FLAT)["math"], 1e6 * clocks(FLAT)["dram"])  # fmt: skip
+    assert clocks(FLAT)["math"] == clocks(MIDDLE)["math"]
     c.given("what ReLU does", "numbers by 0")
     c.at("relu-read")
     c.given("the size of a float", "4 bytes to load, 4 bytes to store")
@@ -74,6 +78,7 @@ def claims(c: Claims) -> None:
     )
     c.holds("which is {} % of", 100 * GPU.dram_copy_bandwidth / GPU.dram_bandwidth)
     c.at("chain-read")
+    c.holds("Of the {} bytes of `add_bias` {} are", 4 * 3, 4)
     c.given("the size of the bias in the cell above", "only 64")
     c.holds("is {} bytes for each element", 4 * (2 + 2 + 3))
     c.at("fused-intro")
@@ -85,7 +90,7 @@ def claims(c: Claims) -> None:
     c.given("FP16", "2 bytes")
     c.at("operations-read")
     c.given("names of OPERATIONS", "a batch of 512", "a batch of 1 ")
-    c.holds("normalization does {} operations", OPERATIONS["layer normalization"].intensity * 2 * 2)
+    c.holds("does {} operations on it", OPERATIONS["layer normalization"].intensity * 2 * 2)
     ratios = [device(name).ops_per_byte("float16") for name in ("v100", "a100_80gb", "h200")]
     low = max(o.intensity for name, o in OPERATIONS.items() if "linear" not in name)
     c.holds("lie {} times below or more", over(min(ratios) / low))
@@ -116,7 +121,7 @@ def claims(c: Claims) -> None:
             *(chapter.over_its_bound("tiled", n)[1] for n in (512, 256)))  # fmt: skip
     c.at("training")
     c.given("the case of the test", "16384×1024", "a batch of 8.")
-    c.holds("this kernel is {} times as fast", chapter.WHOLE_BATCH)
+    c.holds("kernel is {} times as fast", chapter.WHOLE_BATCH)
     c.given("the next cell's case", "two more products", "512")
     c.at("narrow")
     c.given("the products above", "all three products")
@@ -126,8 +131,8 @@ def claims(c: Claims) -> None:
     c.holds("at {} the width", wide.intensity / 4096)
     c.given("the explorer's case", "4096 outputs and inputs")
     least = {dtype: smallest(GPU, dtype, 4096) for dtype in ("float16", "float32")}
-    c.holds("It is {}: the condition is 1/n < 1/{} - 2/4096", least["float16"],
-            GPU.ops_per_byte("float16"))  # fmt: skip
+    c.holds("It is {}: in FP16 1/I is 1/m + 1/n + 1/k, so that the condition is "
+            "1/n < 1/{} - 2/4096", least["float16"], GPU.ops_per_byte("float16"))  # fmt: skip
     c.holds("smaller, {}.", least["float32"])
     c.holds("falls to {}, and", PEAK / GPU.peak_of("float16"))
     c.at("attention")

@@ -6,7 +6,7 @@ from gemmlab import Tiling, kernels, predict
 from gemmlab.compiled.sm.facts import facts
 from gemmlab.course.ch08_tensor_core_gemm import guesses
 from gemmlab.kernels.tensor_core.shared.shared_layouts import swizzled
-from gemmlab.model import transactions
+from gemmlab.model import occupancy, transactions
 from gemmlab.numerics import FORMATS
 from tests.course.ch08_tensor_core_gemm import test_chapter as chapter
 from tests.course.ch08_tensor_core_gemm.test_chapter import BIG, GPU, LOOP, each, pipe
@@ -96,6 +96,7 @@ def claims(c: Claims) -> None:
             GPU.registers_per_thread)  # fmt: skip
     c.given("16 bytes of float16", "eight neighbours")
     c.given("a step of mma", "slices of 16")
+    c.given("the only part of a tile", "one part, 0.")
     c.at("shared-read")
     to_do = [predict(BIG, GPU, kernel).times["l1"] for kernel in (DIRECT, SHARED)]
     c.holds("than {} as much to do", under(to_do[1] / to_do[0]))
@@ -107,7 +108,7 @@ def claims(c: Claims) -> None:
     c.given("the figure's case", "two rows")
     c.at("swizzle")
     c.given("a piece of padding", "eight unused elements")
-    c.given("the rung's tiles", "have 32 elements", "of B have 128")
+    c.given("the rung's tiles", "have 32 elements", "of B have 128 elements")
     c.tested("test_conflicts_of_the_default_tiles", "four of the eight rows", "all eight do",
              "For 16 `mma`", "loads 16 matrices", "in 4 wavefronts each", "8 of B in 8:",
              "the 8 wavefronts")  # fmt: skip
@@ -151,6 +152,7 @@ def claims(c: Claims) -> None:
     c.at("ladder-read")
     c.holds("about {} of its bound", about(tflops(SWIZZLED, BIG) * 1e12 / bounds[0], 0.15))
     c.at("waits-text")
+    c.holds("SM's {} schedulers", occupancy.SUBPARTITIONS)
     c.holds("busy for {} cycles", facts("h200").tensor_interval)
     c.given("the answers below", "two lines")
     c.given("some seconds", "half a minute")
@@ -160,6 +162,8 @@ def claims(c: Claims) -> None:
              "10 % of 1,474", "20 % of 2,314", "half of the time")  # fmt: skip
     c.at("formats-text")
     c.given("the formats", "16 bits")
+    c.holds("with {} significant bits in float16 and {} in bfloat16",
+            *(FORMATS[name].precision for name in ("float16", "bfloat16")))  # fmt: skip
     c.at("formats-read")
     c.holds("C of {} bits", 8 * FORMATS["float16"].bytes)
     c.at("recap")
