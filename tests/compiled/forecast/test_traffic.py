@@ -95,7 +95,7 @@ def test_of_what_lanes_add_to_l2_holds_what_one_microbenchmark_says():
     assert alike.additions[1] == pytest.approx(loads.loads[1])
 
 
-def test_the_tma_does_not_mind_where_rows_begin_and_l2_keeps_most_of_itself():
+def test_a_loop_of_the_tma_is_as_fast_wherever_rows_begin_and_l2_keeps_most_of_itself():
     rows = store.read(store.ROOT / H100.name / "rows.json", {"rows": dict}).tables["rows"]
     boxes = [row["rate"] for row in rows if row["name"].startswith("tma_")]
     assert len(boxes) == 9
