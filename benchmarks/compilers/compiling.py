@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.compilers import RUNGS
 from gemmlab import kernels
 from gemmlab.compiled.forecast.rung_listings import compiled_launch, usual
 from gemmlab.compiled.sass import compiling
@@ -42,7 +43,7 @@ def compiled(kernel: Kernel, one: Launched, compiler: str) -> tuple[dict[str, An
 def main(compiler: str, folder: Path, names: tuple[str, ...]) -> None:
     """Compile rungs, all where none is named, and write lines and cubins."""
     folder.mkdir(parents=True, exist_ok=True)
-    rungs = [kernels.get(name) for name in names] or kernels.GPU
+    rungs = [kernels.get(name) for name in names] or RUNGS
     compiled(rungs[0], rungs[0], compiler)
     stamped = stamp("python", compiler.replace("-", "_"), "ptxas")
     with (folder / f"{compiler}.jsonl").open("w", encoding="utf-8") as lines:

@@ -20,6 +20,7 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.compilers import RUNGS
 from gemmlab import Device, Gemm, Tiling, kernels
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.sass.cubins import of_mlir, of_numba
@@ -50,7 +51,7 @@ def carried(folder: Path, compiler: str) -> Callable[..., compiled.Launch]:
             grid, block = one.launch(problem, tiling, device)
             shared = one.dynamic_shared_bytes(problem, tiling)
             function = _function(path.read_bytes(), shared)
-            calls.append(partial(_launched, function, grid, block, shared))
+            calls.append(partial(_launched, function, grid, block, shared, one.cluster))
             if one is kernel:
                 taken = _taken(function)
 
@@ -94,13 +95,22 @@ def _taken(function: Any) -> dict[str, int]:
     }
 
 
-def _launched(function: Any, grid: Any, block: Any, shared: int, values: list[Any]) -> None:
+def _launched(
+    function: Any, grid: Any, block: Any, shared: int, cluster: int, values: list[Any]
+) -> None:
     from cuda.bindings import driver
 
     held = [np.atleast_1d(value) for value in values]
     places = (ctypes.c_void_p * len(held))(*(value.ctypes.data for value in held))
-    sizes = *dim(grid), *dim(block)
-    answered(driver.cuLaunchKernel(function, *sizes, shared, 0, ctypes.addressof(places), 0))
+    asked, together = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+    asked.gridDimX, asked.gridDimY, asked.gridDimZ = dim(grid)
+    asked.blockDimX, asked.blockDimY, asked.blockDimZ = dim(block)
+    asked.sharedMemBytes = shared
+    together.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    size = together.value.clusterDim
+    size.x, size.y, size.z = cluster, 1, 1
+    asked.attrs, asked.numAttrs = [together], 1
+    answered(driver.cuLaunchKernelEx(asked, function, ctypes.addressof(places), 0))
 
 
 def runners(folder: Path, kernel: Kernel, problem: Gemm) -> dict[str, gpu.Runner]:
@@ -149,7 +159,7 @@ def some(folder: Path, names: list[str]) -> None:
 
 def main(folder: Path, file: Path) -> None:
     """Run all rungs in processes of their own; the next begins where one hangs."""
-    left = [kernel.name for kernel in kernels.GPU]
+    left = [kernel.name for kernel in RUNGS]
     head = stamp("date", "driver", "numba_cuda") | {"gpu": gpu_status().name}
     with file.open("w", encoding="utf-8") as lines:
         print(json.dumps(head), file=lines, flush=True)
@@ -174,7 +184,7 @@ def main(folder: Path, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[2] in {kernel.name for kernel in kernels.GPU}:
+    if sys.argv[2] in {kernel.name for kernel in RUNGS}:
         some(Path(sys.argv[1]), sys.argv[2:])
     else:
         main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -207,6 +207,11 @@ def from_the_next(x, y):
     y[i] = cuda.shfl_down_sync(0xFFFFFFFF, x[i], 1)
 
 
+def to_even(x, y):
+    i = cuda.threadIdx.x
+    y[i] = round(i - 15.5)
+
+
 def at_the_end(x, y):
     i = cuda.threadIdx.x
     y[i] = x[-4:100].size
@@ -232,9 +237,13 @@ def stored(kernel):
 
 
 @needs_it
-@pytest.mark.parametrize("kernel", [of_three, from_the_next], ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize(
+    "kernel", [of_three, from_the_next, to_even], ids=lambda kernel: kernel.__name__
+)
 def test_what_was_wrong_and_silent_is_right(kernel, monkeypatch):
-    """Numbers of a tuple have a sign, and a shuffle has 64 bits; without the mends they do not."""
+    """Numbers of a tuple have a sign, a shuffle has 64 bits, and `round` goes to even numbers;
+    without the mends they do not.
+    """
     from gemmlab.instructions.numba_cuda_mlir import arrays
 
     y, right = stored(kernel)

@@ -48,11 +48,21 @@ def pieces(device: Device) -> Mapping[str, str]:
 
 def refusal(name: str, device: Device) -> str:
     base = RIGHT_NAMES.get(name, "")
+    if machine.launches_by_mlir() and fences(name):
+        return "numba-cuda-mlir does not know cuda.threadfence"
     if base in PRODUCTS and machine.tensor_core(device) != "sm_90":
         return "the right bits of a product are known for sm_90"
     if base in FRAGMENTS and device.compute_capability < (8, 0):
         return "matrices made from rules need compute capability 8.0"
     return ""
+
+
+def fences(name: str) -> bool:
+    """Whether a kernel has a fence for the whole GPU."""
+    if name in WRONG:
+        return "threadfence()" in WRONG[name].read_text("utf-8")
+    kernel = RIGHT.get(RIGHT_NAMES[name])
+    return "threadfence" in getattr(kernel, "__code__", fences.__code__).co_names
 
 
 # ------------------------------------------------------------------------------- under the tool

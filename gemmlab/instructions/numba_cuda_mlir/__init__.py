@@ -17,6 +17,7 @@ from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 from numba_cuda_mlir.numba_cuda.extending import _Intrinsic
 from numba_cuda_mlir.numba_cuda.typing.templates import make_intrinsic_template
 
+from gemmlab.here.compilers import assemble
 from gemmlab.instructions.fragments import LayoutFunction
 from gemmlab.instructions.instruction import KernelFunction
 from gemmlab.instructions.memory import SharedView
@@ -24,7 +25,7 @@ from gemmlab.instructions.numba_cuda_mlir import arrays, calls
 
 TOOLKIT = 13, 0  # for whose ptxas PTX is made, as requirements pin it
 HOPPER = 9, 0
-_format_arch = tools.format_arch
+_format_arch, _complete = tools.format_arch, linker.Linker.complete
 
 
 def numba_type(function: KernelFunction) -> Any:
@@ -85,12 +86,24 @@ def for_launches() -> ModuleType:
     """Mend the compiler for the rest of this process, and return its `cuda`, which then launches.
 
     On a Hopper it compiles for sm_90a, which has `wgmma`; release 0.6.0 knows the plain sm_90 alone
-    unless each kernel says otherwise.
+    unless each kernel says otherwise. And ptxas assembles a kernel that is linked to nothing: as
+    one unit of several, which is what nvJitLink takes it for, it has each `wgmma` wait for the one
+    before, and no `setmaxnreg`.
     """
     config.CUDA_LOW_OCCUPANCY_WARNINGS = False  # small grids are part of what the course shows
-    for owner, name, value in (*arrays.mends(), (tools, "format_arch", _newest)):
+    mended = (tools, "format_arch", _newest), (linker.Linker, "complete", _completed)
+    for owner, name, value in (*arrays.mends(), *mended):
         setattr(owner, name, value)
     return cuda
+
+
+def _completed(own: Any) -> Any:
+    """Return what a linker makes of its parts: something that has a cubin as its `code`."""
+    parts = own._object_codes
+    if len(parts) > 1 or own._pending_cu or own._debug or parts[0].code_type != "ptx":
+        return _complete(own)
+    text = parts[0].code.decode().rstrip("\0")
+    return SimpleNamespace(code=assemble(text, own.arch, own.max_registers)[0])
 
 
 def _newest(capability: tuple[int, ...]) -> str:

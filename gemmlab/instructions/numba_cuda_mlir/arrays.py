@@ -5,13 +5,14 @@ A `memref` is an array: an address, sizes and strides, of which types know those
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from numba_cuda_mlir import mlir_lowering, mlir_optimization
 from numba_cuda_mlir._mlir import ir
-from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm, memref, nvvm
+from numba_cuda_mlir._mlir.dialects import arith, builtin, llvm, math as numbers, memref, nvvm
 from numba_cuda_mlir._mlir.extras import types as T  # noqa: N812  # as its own modules call it
 from numba_cuda_mlir.lowering import cuda, numpy
 from numba_cuda_mlir.lowering_utilities import (
@@ -24,6 +25,7 @@ from numba_cuda_mlir.numba_cuda import types
 SPACES = {"shared": 3, "global": 1, "any": 0}  # LLVM's numbers of address spaces
 DYNAMIC = -(1 << 31)  # in the list of a GEP's constant indices: one that is a value
 EXTERNAL, INTERNAL = "external", "internal"
+KERNEL = "nvvm.kernel"
 _numbers = itertools.count()
 
 
@@ -104,24 +106,49 @@ def shared_array(lower: Any, target: Any, shape: Sequence[int], dtype: Any, alig
     lower.store_var(target, in_shared(start, shape, element))
 
 
-def hoist(module: Any) -> None:
-    """Move local variables of constant size to where their functions begin."""
+def tidy(module: Any) -> None:
+    """Move local variables of constant size to where their functions begin, and take functions
+    away that no kernel calls any more.
+    """
+    functions: dict[str, Any] = {}
 
     def visit(found: Any) -> Any:
         if found.name == "llvm.func" and found.regions[0].blocks:
-            entry = found.regions[0].blocks[0]
-            inside = [op for block in list(found.regions[0].blocks)[1:] for op in block]
-            for variable in [op for op in inside if op.operation.name == "llvm.alloca"]:
-                count = variable.operands[0].owner
-                if count.name == "llvm.mlir.constant":
-                    first = next(iter(entry.operations))
-                    count.clone(ip=ir.InsertionPoint(first))
-                    own = next(iter(entry.operations))
-                    variable.operation.move_after(own.operation)
-                    variable.operation.operands[0] = own.results[0]
+            functions[ir.StringAttr(found.attributes["sym_name"]).value] = found
+            begin_with_variables(found)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
+    kernels = [name for name, one in functions.items() if KERNEL in one.attributes]
+    needed = reached(functions, kernels)
+    for name, one in functions.items():
+        if kernels and name not in needed:
+            one.erase()
+
+
+def begin_with_variables(function: Any) -> None:
+    """Move local variables of constant size to where a function begins."""
+    entry = function.regions[0].blocks[0]
+    inside = [op for block in list(function.regions[0].blocks)[1:] for op in block]
+    for variable in [op for op in inside if op.operation.name == "llvm.alloca"]:
+        count = variable.operands[0].owner
+        if count.name == "llvm.mlir.constant":
+            first = next(iter(entry.operations))
+            count.clone(ip=ir.InsertionPoint(first))
+            own = next(iter(entry.operations))
+            variable.operation.move_after(own.operation)
+            variable.operation.operands[0] = own.results[0]
+
+
+def reached(functions: Mapping[str, Any], names: Sequence[str]) -> set[str]:
+    """Return the names of functions that some of them call or name, and what these do."""
+    found, left = set(names), list(names)
+    while left:
+        text = str(functions[left.pop()])
+        more = {name for name in re.findall(r"@([\w$.]+)", text) if name in functions} - found
+        found |= more
+        left += more
+    return found
 
 
 def without_sign(own: Callable) -> Callable:
@@ -184,12 +211,13 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
     An index of uint8 is read as int8, so that 255 is -1: here it is extended without a sign.
     (Indices of atomics are not: what extends them does not know their types.)
     A shuffle among lanes keeps 32 bits of 64: here it is two. What a loop takes from `(-1, 0, 1)`
-    has no sign, so that -1 is 2**32 - 1: here it has.
+    has no sign, so that -1 is 2**32 - 1: here it has. `round` takes halves away from 0: here to
+    the even neighbour, as Python does.
     """
     own, patterns = numpy._rank_reducing_subview, mlir_optimization.run_pre_codegen_patterns
 
     def at_the_beginning(module: Any) -> None:
-        hoist(module)
+        tidy(module)
         patterns(module)
 
     return (
@@ -199,4 +227,5 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
         (cuda, "cuda_static_shared_memory", shared_array),
         (cuda, "_shfl_sync_lowering", in_halves(cuda._shfl_sync_lowering)),
         (mlir_lowering, "UniTupleIterObject", Literals),
+        (numbers, "round", numbers.roundeven),
     )

@@ -1,0 +1,135 @@
+"""Programs of others by both names that the simulated GPU has: `numba.cuda`, `numba_cuda_mlir.cuda`.
+
+    python -m benchmarks.simulator.by_name FOLDER
+
+FOLDER has clones of repositories, that of github.com/OWNER/NAME in OWNER+NAME. Programs are their
+files and the code of their notebooks, without what is no Python, that import Numba's `cuda`. Each
+runs under `gemmlab simulate` as it is, and with its imports changed. Nothing of theirs is kept: the
+record has each program's place, commit, and what came out by either name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.samples.host_scripts import with_mlir
+from gemmlab.here.driver import stamp
+from gemmlab.measure import store
+
+FILE = Path(__file__).parent / "recorded" / "by_name.json"
+REQUIRED = "date", "python", "numpy", "numba"
+SECONDS = 40  # of a program; those that take longer are named, not judged
+ENDED, HAZARDS, LATE = "ended", "ended, with hazards", f"not ended after {SECONDS} s"
+USES = re.compile(r"^\s*(from numba import .*\bcuda\b|from numba\.cuda\b|import numba\.cuda)", re.M)
+NO_PYTHON = re.compile(r"^\s*[%!].*$|^.*\bget_ipython\(\).*$", re.M)
+LAUNCHES = re.compile(r"\bcuda\.jit\b|@jit\b|\[[^\]\n]+\]\(|vectorize|cuda\.reduce")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of others, and what came out by the first name and by the second."""
+
+    repository: str
+    commit: str
+    path: str
+    first: str
+    second: str
+
+
+def programs(clone: Path, copy: Path) -> Iterator[Path]:
+    """Write a clone's files into a folder, and tell which of them are programs."""
+    packed = subprocess.run(
+        ["git", "-C", str(clone), "archive", "HEAD"], capture_output=True, check=True
+    )
+    subprocess.run(["tar", "-x", "-C", str(copy)], input=packed.stdout, check=True)
+    for path in sorted(copy.rglob("*.ipynb")):
+        text = _code(path)
+        if text:
+            Path(f"{path}.py").write_text(text, "utf-8")
+    for path in sorted(copy.rglob("*.py")):
+        text = path.read_text("utf-8", "replace")
+        if USES.search(text) and LAUNCHES.search(text):
+            yield path
+
+
+def _code(notebook: Path) -> str:
+    """Return the code of a notebook, without what is no Python."""
+    try:
+        book = json.loads(notebook.read_text("utf-8"))
+        cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
+    except (ValueError, KeyError, IndexError):
+        return ""
+    code = [cell.get("source", cell.get("input", "")) for cell in cells
+            if cell["cell_type"] == "code"]  # fmt: skip
+    return NO_PYTHON.sub("", "\n\n".join("".join(lines) for lines in code))
+
+
+def outcome(script: Path, text: str) -> str:
+    """Run a program's text in the place of its file under `gemmlab simulate`: what came out."""
+    script.write_text(text, "utf-8")
+    command = [sys.executable, "-m", "gemmlab", "simulate", script.name]
+    try:
+        done = subprocess.run(
+            command, cwd=script.parent, capture_output=True, text=True, timeout=SECONDS,
+            stdin=subprocess.DEVNULL, errors="replace",
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return LATE
+    if done.returncode == 0:
+        return ENDED
+    errors = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b.*", done.stderr, re.M)
+    lines = errors or done.stderr.strip().splitlines() or [""]
+    if done.returncode == 1 and not errors:
+        return HAZARDS
+    return re.sub(r"/\S+/", "", lines[-1])[:200]
+
+
+def both(clone: Path) -> Iterator[Program]:
+    """Run the programs of a clone by both names."""
+    asked = ["git", "-C", str(clone), "rev-parse", "HEAD"]
+    commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    with tempfile.TemporaryDirectory() as folder:
+        for path in programs(clone, Path(folder)):
+            text = path.read_text("utf-8", "replace")
+            first = outcome(path, text)
+            second = LATE if first == LATE else outcome(path, with_mlir(text))
+            place = path.relative_to(folder).as_posix().removesuffix(".ipynb.py") 
+            name = clone.name.replace("+", "/", 1)
+            yield Program(name, commit, place, first, second)
+
+
+def recorded() -> store.Stored:
+    """Read the record."""
+    return store.read(FILE, {"programs": Program}, REQUIRED)
+
+
+def counts() -> Counter:
+    """How many programs ended by both names, failed alike, and did otherwise by the second."""
+    found: Counter = Counter()
+    for one in recorded().tables["programs"]:
+        ran = one.first in (ENDED, HAZARDS)
+        alike = one.first == one.second
+        found["ended" if ran and alike else "alike" if alike else "otherwise"] += 1
+    return found
+
+
+def main(folder: Path) -> None:
+    """Run all, and record what came out."""
+    found = []
+    for clone in sorted(path for path in folder.iterdir() if path.is_dir()):
+        for one in both(clone):
+            print(one.repository, one.path, one.first, one.second, sep=" | ", flush=True)
+            found.append(one)
+    store.write(FILE, stamp(*REQUIRED), {"programs": found}, REQUIRED)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
