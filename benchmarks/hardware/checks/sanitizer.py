@@ -61,8 +61,8 @@ def fences(name: str) -> bool:
     """Whether a kernel has a fence for the whole GPU."""
     if name in WRONG:
         return "threadfence()" in WRONG[name].read_text("utf-8")
-    kernel = RIGHT.get(RIGHT_NAMES[name])
-    return "threadfence" in getattr(kernel, "__code__", fences.__code__).co_names
+    code = getattr(RIGHT.get(RIGHT_NAMES[name]), "__code__", None)  # a rung has none
+    return code is not None and "threadfence" in code.co_names
 
 
 # ------------------------------------------------------------------------------- under the tool
