@@ -1,4 +1,4 @@
-"""Programs of others by both names that the simulated GPU has: `numba.cuda`, `numba_cuda_mlir.cuda`.
+"""Programs of others by both names of the simulated GPU, `numba.cuda` and `numba_cuda_mlir.cuda`.
 
     python -m benchmarks.simulator.by_name FOLDER
 
@@ -7,8 +7,6 @@ files and the code of their notebooks, without what is no Python, that import Nu
 runs under `gemmlab simulate` as it is, and with its imports changed. Nothing of theirs is kept: the
 record has each program's place, commit, and what came out by either name.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -101,7 +99,7 @@ def both(clone: Path) -> Iterator[Program]:
             text = path.read_text("utf-8", "replace")
             first = outcome(path, text)
             second = LATE if first == LATE else outcome(path, with_mlir(text))
-            place = path.relative_to(folder).as_posix().removesuffix(".ipynb.py") 
+            place = path.relative_to(folder).as_posix().removesuffix(".ipynb.py")
             name = clone.name.replace("+", "/", 1)
             yield Program(name, commit, place, first, second)
 

@@ -171,6 +171,34 @@ def test_variables_in_local_memory_are_mended_and_need_it(monkeypatch):
     assert cubin(function, given, compiler=MLIR)[1].local_bytes > 0
 
 
+@needs_it
+def test_functions_that_no_kernel_calls_any_more_go():
+    from gemmlab.instructions.numba_cuda_mlir import arrays
+
+    signature = (compiling._mlirs_type(np.zeros(32, np.float32)),)
+    assert ".func" not in compiling.to_ptx(MLIR)(shared(), signature, (9, 0))
+    functions = {"kernel": "call @a", "a": "@b", "b": "", "c": "@b"}
+    assert arrays.reached(functions, ["kernel"]) == {"kernel", "a", "b"}
+
+
+@needs_it
+def test_a_kernel_that_is_linked_to_nothing_is_assembled_whole(monkeypatch):
+    from gemmlab.instructions import numba_cuda_mlir
+
+    text = compiling.to_ptx(MLIR)(
+        shared(), (compiling._mlirs_type(np.zeros(32, np.float32)),), (9, 0)
+    )
+    alone = SimpleNamespace(
+        _object_codes=[SimpleNamespace(code_type="ptx", code=text.encode() + b"\0")],
+        _pending_cu=[], _debug=False, arch="sm_90", max_registers=None,
+    )  # fmt: skip
+    assert numba_cuda_mlir._completed(alone).code.startswith(b"\x7fELF")
+    monkeypatch.setattr(numba_cuda_mlir, "_complete", lambda linker: "linked")
+    for parts in (alone._object_codes * 2, [SimpleNamespace(code_type="cubin", code=b"")]):
+        several = SimpleNamespace(**vars(alone) | {"_object_codes": parts})
+        assert numba_cuda_mlir._completed(several) == "linked"
+
+
 def counted_down(x, y):
     y[x[cuda.threadIdx.x]] = cuda.threadIdx.x
 

@@ -15,7 +15,9 @@ def with_gemmlab(text):
 
 def with_mlir(text):
     """A program with its imports of Numba changed to those of numba-cuda-mlir."""
-    text = re.sub(r"^import numba\b(?!\.cuda).*$", r"\g<0>\nimport numba_cuda_mlir", text, flags=re.M)
+    text = re.sub(
+        r"^import numba\b(?!\.cuda).*$", r"\g<0>\nimport numba_cuda_mlir", text, flags=re.M
+    )
     text = re.sub(r"\bnumba\.cuda\b", "numba_cuda_mlir.cuda", text)
     change = partial(_imports, package="numba_cuda_mlir", kept=OF_THE_HOST)
     return re.sub(r"^from numba import (.*)$", change, text, flags=re.M)

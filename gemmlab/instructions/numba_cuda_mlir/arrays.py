@@ -208,6 +208,8 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
     left behind when that is copied into the kernel: here it is a global of the kind that is copied.
     Variables of a device function that is called in a loop stay in local memory, because they are
     made where it is inlined: here all are made where the kernel begins, so that LLVM finds them.
+    And the functions that are inlined stay in the PTX, forty times as long as the kernel: here they
+    go.
     An index of uint8 is read as int8, so that 255 is -1: here it is extended without a sign.
     (Indices of atomics are not: what extends them does not know their types.)
     A shuffle among lanes keeps 32 bits of 64: here it is two. What a loop takes from `(-1, 0, 1)`
@@ -216,12 +218,12 @@ def mends() -> tuple[tuple[ModuleType, str, Callable], ...]:
     """
     own, patterns = numpy._rank_reducing_subview, mlir_optimization.run_pre_codegen_patterns
 
-    def at_the_beginning(module: Any) -> None:
+    def tidied(module: Any) -> None:
         tidy(module)
         patterns(module)
 
     return (
-        (mlir_optimization, "run_pre_codegen_patterns", at_the_beginning),
+        (mlir_optimization, "run_pre_codegen_patterns", tidied),
         (numpy, "_normalize_negative_index", without_sign(numpy._normalize_negative_index)),
         (numpy, "_rank_reducing_subview", lambda array, *rest: own(strided(array), *rest)),
         (cuda, "cuda_static_shared_memory", shared_array),
