@@ -10,12 +10,15 @@ record has each program's place, commit, and what came out by either name.
 
 import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.samples.host_scripts import with_mlir
@@ -24,9 +27,10 @@ from gemmlab.measure import store
 
 FILE = Path(__file__).parent / "recorded" / "by_name.json"
 REQUIRED = "date", "python", "numpy", "numba"
-SECONDS = 40  # of a program; those that take longer are named, not judged
+SECONDS = 15  # of a processor, of a program; those that take longer are named, not judged
 ENDED, HAZARDS, LATE = "ended", "ended, with hazards", f"not ended after {SECONDS} s"
 USES = re.compile(r"^\s*(from numba import .*\bcuda\b|from numba\.cuda\b|import numba\.cuda)", re.M)
+KINDS = ".py", ".ipynb"
 NO_PYTHON = re.compile(r"^\s*[%!].*$|^.*\bget_ipython\(\).*$", re.M)
 LAUNCHES = re.compile(r"\bcuda\.jit\b|@jit\b|\[[^\]\n]+\]\(|vectorize|cuda\.reduce")
 
@@ -44,8 +48,11 @@ class Program:
 
 def programs(clone: Path, copy: Path) -> Iterator[Path]:
     """Write a clone's files into a folder, and tell which of them are programs."""
+    git = ["git", "-C", str(clone)]
+    listed = subprocess.run([*git, "ls-tree", "-rz", "--name-only", "HEAD"], capture_output=True)
+    names = [name for name in listed.stdout.decode().split("\0") if name.endswith(KINDS)]
     packed = subprocess.run(
-        ["git", "-C", str(clone), "archive", "HEAD"], capture_output=True, check=True
+        [*git, "archive", "HEAD", "--", *names], capture_output=True, check=True
     )
     subprocess.run(["tar", "-x", "-C", str(copy)], input=packed.stdout, check=True)
     for path in sorted(copy.rglob("*.ipynb")):
@@ -70,16 +77,22 @@ def _code(notebook: Path) -> str:
     return NO_PYTHON.sub("", "\n\n".join("".join(lines) for lines in code))
 
 
+def lacking(text: str, folder: Path) -> str:
+    """Name a package that a program imports and that is neither installed nor beside it."""
+    names = re.findall(r"^(?:import|from) (\w+)", text, re.M)
+    own = {path.stem for path in folder.iterdir()}
+    return next((name for name in names if name not in own and find_spec(name) is None), "")
+
+
 def outcome(script: Path, text: str) -> str:
     """Run a program's text in the place of its file under `gemmlab simulate`: what came out."""
     script.write_text(text, "utf-8")
-    command = [sys.executable, "-m", "gemmlab", "simulate", script.name]
-    try:
-        done = subprocess.run(
-            command, cwd=script.parent, capture_output=True, text=True, timeout=SECONDS,
-            stdin=subprocess.DEVNULL, errors="replace",
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    done = subprocess.run(
+        [sys.executable, "-m", "gemmlab", "simulate", script.name], cwd=script.parent, text=True,
+        capture_output=True, stdin=subprocess.DEVNULL, errors="replace", preexec_fn=limit,
+    )  # fmt: skip
+    if done.returncode < 0:
         return LATE
     if done.returncode == 0:
         return ENDED
@@ -97,8 +110,10 @@ def both(clone: Path) -> Iterator[Program]:
     with tempfile.TemporaryDirectory() as folder:
         for path in programs(clone, Path(folder)):
             text = path.read_text("utf-8", "replace")
-            first = outcome(path, text)
-            second = LATE if first == LATE else outcome(path, with_mlir(text))
+            needs = lacking(text, path.parent)
+            first = f"needs {needs}" if needs else outcome(path, text)
+            again = not needs and first != LATE
+            second = outcome(path, with_mlir(text)) if again else first
             place = path.relative_to(folder).as_posix().removesuffix(".ipynb.py")
             name = clone.name.replace("+", "/", 1)
             yield Program(name, commit, place, first, second)
