@@ -10,24 +10,23 @@ record has each program's place, commit, and what came out by either name.
 
 import json
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.hardware import machine
 from benchmarks.samples.host_scripts import with_mlir
 from gemmlab.here.driver import stamp
 from gemmlab.measure import store
 
 FILE = Path(__file__).parent / "recorded" / "by_name.json"
 REQUIRED = "date", "python", "numpy", "numba"
-SECONDS = 15  # of a processor, of a program; those that take longer are named, not judged
+SECONDS = 40  # of a program; those that take longer are named, not judged
 ENDED, HAZARDS, LATE = "ended", "ended, with hazards", f"not ended after {SECONDS} s"
 USES = re.compile(r"^\s*(from numba import .*\bcuda\b|from numba\.cuda\b|import numba\.cuda)", re.M)
 KINDS = ".py", ".ipynb"
@@ -84,22 +83,29 @@ def lacking(text: str, folder: Path) -> str:
     return next((name for name in names if name not in own and find_spec(name) is None), "")
 
 
-def outcome(script: Path, text: str) -> str:
-    """Run a program's text in the place of its file under `gemmlab simulate`: what came out."""
-    script.write_text(text, "utf-8")
-    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    done = subprocess.run(
-        [sys.executable, "-m", "gemmlab", "simulate", script.name], cwd=script.parent, text=True,
-        capture_output=True, stdin=subprocess.DEVNULL, errors="replace", preexec_fn=limit,
-    )  # fmt: skip
-    if done.returncode < 0:
+def outcomes(script: Path, texts: Iterable[str]) -> list[str]:
+    """Run a program's texts beside its file under `gemmlab simulate`: what came out of each."""
+    places = []
+    for i, text in enumerate(texts):
+        places.append(script.with_name(f"by_name_{i}.py"))
+        places[-1].write_text(text, "utf-8")
+    here = 'cd "$1" && exec "$2" -m gemmlab simulate "$3"'
+    commands = [
+        ["sh", "-c", here, "sh", str(place.parent), sys.executable, place.name] for place in places
+    ]
+    return [told(one) for one in machine.run(commands, SECONDS)]
+
+
+def told(ran: machine.Ran) -> str:
+    """Say in a few words what came out."""
+    if ran.status is None:
         return LATE
-    if done.returncode == 0:
+    if ran.status == 0:
         return ENDED
-    errors = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b.*", done.stderr, re.M)
-    lines = errors or done.stderr.strip().splitlines() or [""]
-    if done.returncode == 1 and not errors:
+    errors = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b.*", ran.text, re.M)
+    if ran.status == 1 and not errors:
         return HAZARDS
+    lines = errors or ran.text.strip().splitlines() or [""]
     return re.sub(r"/\S+/", "", lines[-1])[:200]
 
 
@@ -111,9 +117,8 @@ def both(clone: Path) -> Iterator[Program]:
         for path in programs(clone, Path(folder)):
             text = path.read_text("utf-8", "replace")
             needs = lacking(text, path.parent)
-            first = f"needs {needs}" if needs else outcome(path, text)
-            again = not needs and first != LATE
-            second = outcome(path, with_mlir(text)) if again else first
+            texts = (text, with_mlir(text))
+            first, second = [f"needs {needs}"] * 2 if needs else outcomes(path, texts)
             place = path.relative_to(folder).as_posix().removesuffix(".ipynb.py")
             name = clone.name.replace("+", "/", 1)
             yield Program(name, commit, place, first, second)

@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks.hardware import machine
 from benchmarks.samples.host_scripts import SCRIPTS, with_gemmlab, with_mlir
+from benchmarks.simulator import by_name
 from gemmlab.here.compilers import ptx
 from gemmlab.programs.running import _for_the_gpu
 from gemmlab.simt import cuda
@@ -125,3 +127,40 @@ def test_the_kernels_of_a_script_compile(script, host):
 
 def test_there_are_ten():
     assert len(SCRIPTS) >= 10
+
+
+def test_programs_of_others_do_by_the_second_name_what_they_do_by_the_first():
+    """As recorded; those that need another package, or take long, are named there."""
+    programs = by_name.recorded().tables["programs"]
+    ran = [one for one in programs if one.first in (by_name.ENDED, by_name.HAZARDS)]
+    assert len(ran) >= LEAST
+    assert [one for one in programs if one.first != one.second] == []
+
+
+def test_what_came_out_of_a_program_is_told_in_a_few_words():
+    def said(text, status=1):
+        return by_name.told(machine.Ran(text, status))
+
+    assert (said("", 0), said("", None)) == (by_name.ENDED, by_name.LATE)
+    assert said("2 hazards found\nseconds are this computer's") == by_name.HAZARDS
+    assert said("Traceback\nValueError: /tmp/x/y.npy is not there\n1 launch") == (
+        "ValueError: y.npy is not there"
+    )
+
+
+def test_a_program_that_lacks_a_package_is_not_run(tmp_path):
+    (tmp_path / "beside.py").write_text("")
+    text = "import numpy\nfrom beside import x\nimport no_such_package.part\n"
+    assert by_name.lacking(text, tmp_path) == "no_such_package"
+
+
+@pytest.mark.parametrize(("line", "moved"), [
+    ("from numba import cuda, njit, float32", "from numba_cuda_mlir import cuda\n"
+     "from numba import njit\nfrom numba_cuda_mlir.cuda import float32"),
+    ("from numba.cuda.random import f", "from numba_cuda_mlir.cuda.random import f"),
+    ("import numba.cuda as c", "import numba_cuda_mlir.cuda as c"),
+    ("import numba\nnumba.cuda.jit", "import numba\nimport numba_cuda_mlir\n"
+     "numba_cuda_mlir.cuda.jit"),
+])  # fmt: skip
+def test_imports_move_to_the_second_name(line, moved):
+    assert with_mlir(line) == moved
