@@ -44,6 +44,11 @@ class Program:
     first: str
     second: str
 
+    @property
+    def alike(self) -> bool:
+        """Whether it did the same by both names; an error may name the modules that it asked."""
+        return self.first.partition(":")[0] == self.second.partition(":")[0]
+
 
 def programs(clone: Path, copy: Path) -> Iterator[Path]:
     """Write a clone's files into a folder, and tell which of them are programs."""
@@ -130,12 +135,12 @@ def recorded() -> store.Stored:
 
 
 def counts() -> Counter:
-    """How many programs ended by both names, failed alike, and did otherwise by the second."""
+    """How many programs did what by both names, and how many did otherwise by the second."""
     found: Counter = Counter()
     for one in recorded().tables["programs"]:
-        ran = one.first in (ENDED, HAZARDS)
-        alike = one.first == one.second
-        found["ended" if ran and alike else "alike" if alike else "otherwise"] += 1
+        what = one.first if one.first in (ENDED, HAZARDS, LATE) else "ended with the same error"
+        what = "needs a package that was not installed" if one.first.startswith("needs") else what
+        found[what if one.alike else "did otherwise by the second name"] += 1
     return found
 
 

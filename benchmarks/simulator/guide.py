@@ -22,7 +22,7 @@ from benchmarks.samples.host_scripts import SCRIPTS
 from benchmarks.samples.numba_examples import EXAMPLES, FOUND, LEFT_OUT, RIGHT
 from benchmarks.samples.realistic import BENIGN, CASES, is_right, simulated
 from benchmarks.samples.wrong_kernels import FILES, MAX_STEPS, findings, load
-from benchmarks.simulator import numba_simulator as numbas, numba_tests, speed
+from benchmarks.simulator import by_name, numba_simulator as numbas, numba_tests, speed
 from benchmarks.simulator.work import WORKS
 from gemmlab.simt import Hazard
 from gemmlab.simt.syntax.names import INTRINSICS
@@ -346,8 +346,17 @@ def speed_origin() -> str:
     )
 
 
+def by_name_table() -> str:
+    """What programs of others did by both names of the simulated GPU."""
+    found = by_name.counts()
+    rows = [[what, found[what]] for what in sorted(found, key=lambda what: -found[what])]
+    header = ["programs of others, by `numba.cuda` and by `numba_cuda_mlir.cuda`", "number"]
+    return table(header, [*rows, ["**all**", f"**{found.total()}**"]])
+
+
 TABLES = {
     "beside": beside,
+    "by-name": by_name_table,
     "realistic": realistic,
     "stopped": stopped,
     "programs": programs,

@@ -188,6 +188,7 @@ def steps_of_all(x):
     cuda.cg.this_grid().sync()
 
 
+@pytest.mark.numba_cuda
 @pytest.mark.ptxas
 def test_random_numbers_and_inlined_functions_are_predicted_and_a_wait_of_the_grid_is_refused():
     x, states = np.zeros(32, np.float32), cuda.random.create_xoroshiro128p_states(32, seed=1)

@@ -15,6 +15,7 @@ from numba_cuda_mlir.numba_cuda import cuda_paths, types
 from numba_cuda_mlir.numba_cuda.core import config
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 from numba_cuda_mlir.numba_cuda.extending import _Intrinsic
+from numba_cuda_mlir.numba_cuda.typing import typeof
 from numba_cuda_mlir.numba_cuda.typing.templates import make_intrinsic_template
 
 from gemmlab.here.compilers import assemble
@@ -52,6 +53,20 @@ def ptx(function: Callable, signature: tuple, capability: tuple[int, int], **opt
     with standing_in(capability) as cuda:
         text = cuda.compile_ptx(function, signature, **options)[0]
     return text.rstrip("\0")  # of a C string, from Blackwell on
+
+
+def know_numbas_types() -> None:
+    """Have the compiler take Numba's number types for its own: a program may import them."""
+    try:
+        from numba.core.types import Number
+    except ImportError:
+        return
+    typeof.typeof_impl.register(Number)(
+        lambda kind, context: typeof.typeof_impl(getattr(types, str(kind)), context)
+    )
+
+
+know_numbas_types()
 
 
 @contextmanager
