@@ -1,8 +1,10 @@
 """Number formats: their values, their bits, and rounding to them. The only list of formats.
 
 A value of float16 is held in a NumPy float16. NumPy has no bfloat16 and no TF32: a value of either
-is a float32 whose low 16 or 13 bits are zero, which is also how a register holds it. Arrays in
-memory are those values too, except that bfloat16 takes two bytes there: an array of uint16 words.
+is a float32 whose low 16 or 13 bits are zero, which is also how a register holds it. It has no FP8
+either: a value of E4M3 or E5M2 is a float16. Arrays in memory are those values too, except that
+bfloat16 takes two bytes there, an array of uint16 words, and FP8 one, of uint8: `x.view(np.uint8)`
+of an array of ml_dtypes, and the same in PyTorch and JAX.
 
 Functions of arrays return arrays, and for a single number one NumPy number.
 """
@@ -14,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = [
-    "BY_PTX", "FORMATS", "ROUNDINGS", "TENSOR_FORMATS", "Fields", "Format", "decode", "doubles",
-    "encode", "exact", "fields", "from_memory", "number_format", "real", "round_to", "to_memory",
-    "ulp",
+    "BY_PTX", "EIGHT_BITS", "FORMATS", "ROUNDINGS", "TENSOR_FORMATS", "Fields", "Format", "decode",
+    "doubles", "encode", "exact", "fields", "from_memory", "number_format", "real", "round_to",
+    "to_memory", "ulp",
 ]  # fmt: skip
 
 
@@ -26,7 +28,8 @@ class Format:
 
     A number with exponent field E and fraction field T is ±(1 + T·2^-f)·2^(E − bias) for
     0 < E < 2^e − 1, ±T·2^(emin − f) for E = 0 (zero and subnormals), and infinity (T = 0) or NaN
-    for E = 2^e − 1. Source: IEEE 754-2019, section 3.4.
+    for E = 2^e − 1. Source: IEEE 754-2019, section 3.4. E4M3 has no infinity: there E = 2^e − 1 has
+    numbers too, and NaN is all ones. Source: P. Micikevicius et al., arXiv:2209.05433, table 1.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Format:
     padding: int = 0  # zero bits below the fraction in such an integer
     # How `cvt` rounds float32 to it for Tensor Cores: "RN", or "RNA"; "" where they do not take it.
     tensor: str = ""
+    infinities: bool = True
 
     @property
     def bytes(self) -> int:
@@ -67,7 +71,7 @@ class Format:
     @property
     def emax(self) -> int:
         """The exponent of the largest numbers."""
-        return self.bias
+        return self.bias + (not self.infinities)
 
     @property
     def emin(self) -> int:
@@ -76,8 +80,9 @@ class Format:
 
     @property
     def largest(self) -> float:
-        """The largest finite number, (2 − 2^-f)·2^emax."""
-        return (2 - 2.0**-self.fraction_bits) * 2.0**self.emax
+        """The largest finite number: (2 − 2^-f)·2^emax, or the one below where that is NaN."""
+        places = 1 if self.infinities else 2
+        return (2 - places * 2.0**-self.fraction_bits) * 2.0**self.emax
 
     @property
     def smallest_normal(self) -> float:
@@ -92,9 +97,9 @@ class Format:
 # The only list of formats: what is said elsewhere of all of them, or of those of Tensor Cores,
 # follows from it. Field widths: IEEE 754-2019, table 3.5; bfloat16 and TF32: NVIDIA A100
 # whitepaper, figure 9. A register holds TF32 as float32 words whose low 13 bits do not count, and
-# so does memory. Rounding for Tensor Cores: cvt.rn exists for 16 bits, for TF32 only cvt.rna has
-# been there from the start (PTX ISA, section "cvt").
-F64, F32, F16, U64, U32, U16 = map(np.dtype, ("f8", "f4", "f2", "u8", "u4", "u2"))
+# so does memory. Rounding for Tensor Cores: cvt.rn exists for 8 and 16 bits, for TF32 only cvt.rna
+# has been there from the start (PTX ISA, section "cvt"). FP8: names of PyTorch, JAX and ml_dtypes.
+F64, F32, F16, U64, U32, U16, U8 = map(np.dtype, ("f8", "f4", "f2", "u8", "u4", "u2", "u1"))
 FORMATS = {
     f.name: f
     for f in (
@@ -103,10 +108,13 @@ FORMATS = {
         Format("tf32", "tf32", "CUDA_R_32F", 8, 10, F32, U32, padding=13, tensor="RNA"),
         Format("bfloat16", "bf16", "CUDA_R_16BF", 8, 7, F32, U16, tensor="RN"),
         Format("float16", "f16", "CUDA_R_16F", 5, 10, F16, U16, tensor="RN"),
+        Format("float8_e5m2", "e5m2", "CUDA_R_8F_E5M2", 5, 2, F16, U8, tensor="RN"),
+        Format("float8_e4m3fn", "e4m3", "CUDA_R_8F_E4M3", 4, 3, F16, U8, 0, "RN", infinities=False),
     )
 }
 BY_PTX = {f.ptx: f for f in FORMATS.values()}
 TENSOR_FORMATS = tuple(f.name for f in FORMATS.values() if f.tensor)  # of A and B, on Tensor Cores
+EIGHT_BITS = tuple(f.name for f in FORMATS.values() if f.bytes == 1)
 
 
 def number_format(dtype: str, argument: str = "dtype") -> Format:
@@ -161,8 +169,11 @@ def exact(x: object, form: Format) -> np.ndarray:
         held = x.astype(form.carrier, copy=False)
     wrong = np.zeros(x.shape, bool) if held is x else (held != x) & ~np.isnan(held)
     unused = 8 * form.carrier.itemsize - 1 - form.exponent_bits - form.fraction_bits
-    if unused:
-        wrong |= held.view(np.uint32) & np.uint32(2**unused - 1) != 0
+    if _is_narrower(form):
+        wrong |= (decode(_narrowed(held, form), form.name) != held) & ~np.isnan(held)
+    elif unused:
+        words = held.view(f"u{held.itemsize}")
+        wrong |= words & words.dtype.type(2**unused - 1) != 0
     if wrong.any():
         value = x[wrong].flat[0].item()
         raise ValueError(
@@ -176,15 +187,18 @@ def exact(x: object, form: Format) -> np.ndarray:
 ROUNDINGS = ("RN", "RZ", "RNA")
 
 
-def round_to(x: object, dtype: str, rounding: str = "RN") -> np.ndarray:
+def round_to(x: object, dtype: str, rounding: str = "RN", *, saturate: bool = False) -> np.ndarray:
     """Give the numbers of format `dtype` that the values of `x` round to, in the format's carrier.
 
     x : real numbers that float64 has, of any shape
     rounding : "RN" to nearest, ties to even; "RZ" toward zero; "RNA" to nearest, ties away from 0
+    saturate : what is beyond the largest number, infinities too, becomes that, as `.satfinite` of
+        PTX has it; without it GPUs do not convert to FP8
 
-    Beyond the largest number RZ stays there and RN and RNA give an infinity from half an ulp on;
-    subnormals are kept; NaN gives NaN. Raises ValueError for an unknown format or rounding and for
-    numbers that float64 does not have, TypeError for what is no real number.
+    Beyond the largest number RZ stays there and RN and RNA give an infinity from half an ulp on, or
+    NaN where the format has no infinity; subnormals are kept; NaN gives NaN. Raises ValueError for
+    an unknown format or rounding and for numbers that float64 does not have, TypeError for what is
+    no real number.
 
     >>> [float(round_to(1 + 2**-11, "float16", mode)) for mode in ("RN", "RZ", "RNA")]
     [1.0, 1.0, 1.0009765625]
@@ -206,9 +220,10 @@ def round_to(x: object, dtype: str, rounding: str = "RN") -> np.ndarray:
         units = below + (units - below >= 0.5) if rounding == "RNA" else below
     with np.errstate(over="ignore"):
         rounded = np.ldexp(units, place)
-    beyond = form.largest if rounding == "RZ" else np.inf
+    infinity = form.largest if saturate else np.inf if form.infinities else np.nan
+    beyond = form.largest if rounding == "RZ" else infinity
     rounded = np.where(rounded > form.largest, beyond, rounded)
-    rounded = np.copysign(np.where(finite, rounded, np.abs(x)), x)
+    rounded = np.copysign(np.where(finite, rounded, infinity), x)
     return np.where(np.isnan(x), np.nan, rounded).astype(form.carrier)[()]
 
 
@@ -252,7 +267,10 @@ def encode(x: object, dtype: str) -> np.ndarray:
     '0x3f80'
     """
     form = number_format(dtype)
-    words = exact(x, form).view(f"u{form.carrier.itemsize}")
+    held = exact(x, form)
+    if _is_narrower(form):
+        return _narrowed(held, form).astype(form.words)[()]
+    words = held.view(f"u{form.carrier.itemsize}")
     if form.carrier.itemsize > form.words.itemsize:
         words = words >> (8 * (form.carrier.itemsize - form.words.itemsize))
     return words.astype(form.words)[()]
@@ -278,9 +296,37 @@ def decode(words: object, dtype: str) -> np.ndarray:
         raise ValueError(
             f"{words[wrong].tolist()[0]} is no word of {bits} bits; use 0 to {2**bits - 1}"
         )
+    if _is_narrower(form):
+        return _widened(words, form)[()]
     wide = words.astype(f"u{form.carrier.itemsize}") >> form.padding << form.padding
     wide <<= 8 * form.carrier.itemsize - bits
     return wide.view(form.carrier)[()]
+
+
+def _is_narrower(form: Format) -> bool:
+    """Say whether the carrier has more exponent bits: its words are no upper part of those."""
+    return FORMATS[form.carrier.name].exponent_bits > form.exponent_bits
+
+
+def _narrowed(held: np.ndarray, form: Format) -> np.ndarray:
+    """Return the words of numbers; some word where the format does not have them, NaN beyond it."""
+    wide = FORMATS[form.carrier.name]
+    # Once exponents are biased alike, a word is an upper part again.
+    scaled = np.abs(held) * form.carrier.type(2.0 ** (form.bias - wide.bias))
+    words = np.asarray(scaled).view(wide.words) >> (wide.fraction_bits - form.fraction_bits)
+    width = form.exponent_bits + form.fraction_bits
+    return np.minimum(words, 2**width - 1) | np.signbit(held).astype(wide.words) << width
+
+
+def _widened(words: np.ndarray, form: Format) -> np.ndarray:
+    """Return the numbers with these words; the inverse of `_narrowed`."""
+    wide, width = FORMATS[form.carrier.name], form.exponent_bits + form.fraction_bits
+    words = words.astype(wide.words)
+    magnitude, sign = words & (2**width - 1), words >> width
+    bits = magnitude << (wide.fraction_bits - form.fraction_bits)
+    numbers = bits.view(form.carrier) * form.carrier.type(2.0 ** (wide.bias - form.bias))
+    numbers = np.where(magnitude == 2**width - 1, form.carrier.type(np.nan), numbers)
+    return np.where(sign == 1, -numbers, numbers)
 
 
 def fields(x: object, dtype: str) -> Fields:
@@ -297,7 +343,7 @@ def fields(x: object, dtype: str) -> Fields:
 
 
 def to_memory(x: object, dtype: str) -> np.ndarray:
-    """The array in memory of numbers of format `dtype`: `encode` for bfloat16, else the numbers.
+    """The array in memory of numbers of format `dtype`: words for bfloat16 and FP8, else numbers.
 
     Raises as `encode` does.
 

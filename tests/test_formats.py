@@ -22,7 +22,8 @@ from gemmlab.formats import (
     ulp,
 )
 
-SMALL = ["float16", "bfloat16", "tf32"]
+EIGHT = ["float8_e5m2", "float8_e4m3fn"]
+SMALL = ["float16", "bfloat16", "tf32", *EIGHT]
 OF_NUMPY = ["float16", "float32", "float64"]
 
 
@@ -30,7 +31,7 @@ def all_words(dtype: str) -> np.ndarray:
     """Every bit pattern of a format of at most 19 bits."""
     if dtype == "tf32":
         return np.arange(2**19, dtype=np.uint32) << 13
-    return np.arange(2**16, dtype=np.uint16)
+    return np.arange(2**8 if dtype in EIGHT else 2**16, dtype=FORMATS[dtype].words)
 
 
 def positive(dtype: str) -> list[Fraction]:
@@ -38,8 +39,9 @@ def positive(dtype: str) -> list[Fraction]:
     e, f = FORMATS[dtype].exponent_bits, FORMATS[dtype].fraction_bits
     bias = 2 ** (e - 1) - 1
     numbers = []
-    for field in range(2**e - 1):
-        for t in range(2**f):
+    # E4M3 has numbers in place of infinities: with all exponent bits, only all ones is NaN.
+    for field in range(2**e - (dtype != "float8_e4m3fn")):
+        for t in range(2**f - (field == 2**e - 1)):
             if field:
                 numbers.append((1 + Fraction(t, 2**f)) * Fraction(2) ** (field - bias))
             else:
@@ -51,13 +53,15 @@ def positive(dtype: str) -> list[Fraction]:
 
 
 # Typed a second time: bytes in memory and bits of the significand, from IEEE 754-2019, table 3.5,
-# and NVIDIA's A100 whitepaper; PTX's name.
+# and NVIDIA's A100 whitepaper, and arXiv:2209.05433; PTX's name.
 KNOWN = {
     "float64": (8, 53, "f64"),
     "float32": (4, 24, "f32"),
     "tf32": (4, 11, "tf32"),
     "bfloat16": (2, 8, "bf16"),
     "float16": (2, 11, "f16"),
+    "float8_e5m2": (1, 3, "e5m2"),
+    "float8_e4m3fn": (1, 4, "e4m3"),
 }
 
 
@@ -70,10 +74,11 @@ def test_size_and_precision_are_those_of_the_standard(dtype):
     assert BY_PTX[ptx] is number_format(dtype) is form
 
 
-def test_only_bfloat16_is_words_in_memory():
+def test_only_what_numpy_does_not_have_is_words_in_memory():
     types = {name: form.memory.name for name, form in FORMATS.items()}
     as_they_are = {name: name for name in OF_NUMPY}
-    assert types == {**as_they_are, "tf32": "float32", "bfloat16": "uint16"}
+    words = {"bfloat16": "uint16", **dict.fromkeys(EIGHT, "uint8")}
+    assert types == {**as_they_are, "tf32": "float32", **words}
 
 
 def test_an_unknown_format_is_quoted_by_the_name_of_its_argument():
@@ -93,11 +98,36 @@ def test_limits_are_those_of_numpy(dtype):
     assert form.precision == info.nmant + 1
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_every_positive_number_of_16_bits(dtype):
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", *EIGHT])
+def test_every_positive_number_of_8_and_16_bits(dtype):
     numbers = positive(dtype)
     decoded = decode(np.arange(len(numbers), dtype=np.uint16), dtype)
     assert [Fraction(float(x)) for x in decoded] == numbers
+    assert FORMATS[dtype].largest == numbers[-1]
+
+
+@pytest.mark.parametrize("dtype", EIGHT)
+def test_what_saturates_is_the_largest_number(dtype):
+    """An H100's `cvt.rn.satfinite` gave the same for 4.5 million numbers."""
+    most = FORMATS[dtype].largest
+    x = [most, 1.07 * most, 1e9, -1e9, np.inf, -np.inf, np.nan, 0.1]
+    got = round_to(x, dtype, saturate=True)
+    wanted = [most, most, most, -most, most, -most, np.nan, float(round_to(0.1, dtype))]
+    assert np.array_equal(got, wanted, equal_nan=True)
+    assert np.isfinite(round_to(x[:6], dtype)).tolist() == [True, dtype == EIGHT[0], *[False] * 4]
+
+
+def test_limits_of_fp8_are_those_that_were_published():
+    """Source: arXiv:2209.05433, table 1."""
+    limits = {
+        name: (form.largest, form.smallest_normal, form.smallest)
+        for name, form in FORMATS.items()
+        if name in EIGHT
+    }
+    assert limits == {
+        "float8_e4m3fn": (448, 2**-6, 2**-9),
+        "float8_e5m2": (57344, 2**-14, 2**-16),
+    }
 
 
 @pytest.mark.parametrize("dtype", SMALL)
@@ -115,8 +145,8 @@ def test_bits_and_back(dtype):
     e, f = form.exponent_bits, form.fraction_bits
     assert np.array_equal((((sign << e) | exponent) << f) | fraction, words[real] >> form.padding)
     assert [part.max() for part in (sign, exponent, fraction)] == [1, 2**e - 1, 2**f - 1]
-    nan = 2 ** (e + 1) * 2**f  # as many NaN as there are fractions, less one, of either sign
-    assert (~real).sum() == nan // 2**e - 2
+    # As many NaN as there are fractions, less one, of either sign; without infinities one.
+    assert (~real).sum() == (2 * (2**f - 1) if form.infinities else 2)
 
 
 def test_encode_takes_only_numbers_of_the_format():
@@ -160,7 +190,7 @@ def test_a_float64_is_its_own_bits(x):
 def test_memory_and_back(dtype):
     form, rng = FORMATS[dtype], np.random.default_rng(0)
     x = round_to(rng.standard_normal((3, 5)), dtype)
-    x[0, :3] = form.largest, -form.smallest, -np.inf
+    x[0, :3] = form.largest, -form.smallest, -np.inf if form.infinities else -form.largest
     there = to_memory(x, dtype)
     assert there.dtype == form.memory
     assert there.nbytes == form.bytes * x.size
@@ -197,7 +227,7 @@ def nearest(x: Fraction, numbers: list[Fraction], rounding: str, step: Fraction)
 def interesting(dtype: str) -> list[float]:
     """Numbers of the format, halves between them, and next to the halves."""
     form = FORMATS[dtype]
-    some = [0.0, form.smallest, form.smallest_normal, 1.0, form.largest, 1.5, 2**form.emax * 1.25]
+    some = [0.0, form.smallest, form.smallest_normal, 1.0, form.largest, 1.5, 2.0**form.emax * 1.25]
     some += [1 + ulp(1.0, dtype) * k for k in (1, 2, 3)]
     out = []
     for x in some:
@@ -208,15 +238,16 @@ def interesting(dtype: str) -> list[float]:
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", *EIGHT])
 def test_rounding_by_looking_at_all_numbers(dtype, rounding):
     numbers = positive(dtype)
     step = numbers[-1] - numbers[-2]
+    beyond = math.inf if FORMATS[dtype].infinities else math.nan
     for x in interesting(dtype):
         wanted = nearest(Fraction(x), numbers, rounding, step)
-        wanted = math.inf if wanted is None else float(wanted)
-        assert float(round_to(x, dtype, rounding)) == wanted, (x, rounding)
-        assert float(round_to(-x, dtype, rounding)) == -wanted
+        wanted = beyond if wanted is None else float(wanted)
+        got = [round_to(x, dtype, rounding), -round_to(-x, dtype, rounding)]
+        assert np.array_equal(got, [wanted] * 2, equal_nan=True), (x, rounding)
 
 
 @given(st.floats(width=64))
@@ -237,6 +268,7 @@ def test_a_rounding_is_within_one_ulp_and_of_the_format(x, dtype, rounding):
     got = round_to(x, dtype, rounding)
     encode(got, dtype)
     assert rounding != "RZ" or np.isfinite(got) == np.isfinite(x)
+    assert np.isinf(got) <= FORMATS[dtype].infinities
     if np.isfinite(got) and abs(x) <= FORMATS[dtype].largest:
         limit = ulp(x, dtype) * (1 if rounding == "RZ" else 0.5)
         assert abs(float(got) - x) <= limit

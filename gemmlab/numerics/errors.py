@@ -90,9 +90,9 @@ def tensor_core_bound(
     """Return the backward error that sums of k products on a Tensor Core cannot exceed.
 
     One block of K_b products truncates K_b + 1 terms, each by less than 2^-F of the largest, and
-    rounds the sum: to float32 toward zero, by less than 2^-23 of it, to float16 by at most 2^-11.
-    With δ = (K_b + 1)·2^-F + 2^-23 (or 2^-11) each of ⌈k / K_b⌉ blocks in a chain adds δ of what
-    is summed so far: (1 + δ)^⌈k / K_b⌉ − 1.
+    rounds the sum: to float32 toward zero, by less than 2^-23 of it (2^-13 where operands are in
+    FP8), to float16 by at most 2^-11. With δ = (K_b + 1)·2^-F + 2^-23 (2^-13, 2^-11) each of
+    ⌈k / K_b⌉ blocks in a chain adds δ of what is summed so far: (1 + δ)^⌈k / K_b⌉ − 1.
 
     outside : each block starts from zero and is added to the sum by the CUDA cores, rounded to
     nearest: δ once, and u = 2^-24 for each block: (1 + δ)·(1 + u)^⌈k / K_b⌉ − 1.
@@ -107,8 +107,9 @@ def tensor_core_bound(
         raise ValueError(f"out_dtype={out_dtype!r}: the CUDA cores add blocks in float32")
     products = min(core.block[dtype], _products(k))
     blocks = -(-k // max(1, products))
-    rounding = {"float32": 2.0**-23, "float16": 2.0**-11}[out_dtype]
-    delta = (products + 1) * 2.0**-core.fraction_bits + rounding
+    nearest = out_dtype == "float16"
+    rounding = 2.0 ** -(core.result_bits(dtype, out_dtype) + nearest)
+    delta = (products + 1) * 2.0 ** -core.kept(dtype) + rounding
     if outside:
         u = number_format("float32").unit_roundoff
         exponent = np.log1p(delta) + blocks * np.log1p(u)

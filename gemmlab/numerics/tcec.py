@@ -17,14 +17,25 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.arguments import whole_number
-from gemmlab.formats import FORMATS, TENSOR_FORMATS, Format, doubles, exact, number_format, round_to
+from gemmlab.formats import (
+    EIGHT_BITS,
+    FORMATS,
+    TENSOR_FORMATS,
+    Format,
+    doubles,
+    exact,
+    number_format,
+    round_to,
+)
 from gemmlab.numerics.fma import fma_chain
 from gemmlab.numerics.tensor_cores import Mma, mma_named, products, tensor_core
 
 __all__ = ["POLICIES", "Policy", "Split", "emulated_matmul", "split", "split_range"]
 
-# How each format is reached from float32, the narrowest first.
-_ROUNDING = {name: FORMATS[name].tensor for name in reversed(TENSOR_FORMATS)}
+# How each format is reached from float32, the narrowest first; FP8 keeps too little in two parts.
+_ROUNDING = {
+    name: FORMATS[name].tensor for name in reversed(TENSOR_FORMATS) if name not in EIGHT_BITS
+}
 
 
 class Split(NamedTuple):

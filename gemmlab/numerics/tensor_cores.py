@@ -7,8 +7,9 @@ A block d = c + Σ a_i·b_i of K products is computed as follows.
 3. E is the largest exponent of the nonzero products and of c, and at least the floor below.
 4. Each term, c included, is truncated toward zero to a multiple of 2^(E − F).
 5. The multiples are summed exactly: their order does not matter.
-6. The sum is rounded: to float32 toward zero, to float16 to nearest with ties to even. Beyond the
-   largest number the result is an infinity; a zero is +0; NaN is 0x7FFFFFFF or 0x7FFF.
+6. The sum is rounded: to float32 toward zero, to float16 to nearest with ties to even. Of operands
+   in FP8, whose F is 13, float32 results have 13 fraction bits, too. Beyond the largest number the
+   result is an infinity; a zero is +0; NaN is 0x7FFFFFFF or 0x7FFF.
 
 A longer dot product is a chain of blocks: the result of one is the c of the next. A matrix
 instruction, D = A·B + C, is a dot product for each element of D.
@@ -29,7 +30,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gemmlab.device import Capability, architecture
-from gemmlab.formats import FORMATS, Format, exact, number_format
+from gemmlab.formats import (
+    EIGHT_BITS,
+    FORMATS,
+    Format,
+    decode,
+    encode,
+    exact,
+    number_format,
+)
 from gemmlab.numerics.fma import fma_chain, leading_shape
 
 __all__ = [
@@ -48,6 +57,7 @@ class TensorCore:
 
     arch : its name in `ARCHITECTURES`
     fraction_bits : F, bits kept below the largest exponent when terms are aligned
+    eight_bits : F where operands are in FP8, and fraction bits of their sums; 0 where there is none
     block : products that are summed in one step, by operand format
     floor : the least E, by output format; an architecture without one has no entry
     """
@@ -56,6 +66,20 @@ class TensorCore:
     fraction_bits: int
     block: Mapping[str, int]
     floor: Mapping[str, int]
+    eight_bits: int = 0
+
+    def kept(self, dtype: str) -> int:
+        """Return F for operands of a format.
+
+        >>> tensor_core("sm_90").kept("float16"), tensor_core("sm_90").kept("float8_e4m3fn")
+        (25, 13)
+        """
+        return self.eight_bits if dtype in EIGHT_BITS else self.fraction_bits
+
+    def result_bits(self, dtype: str, out_dtype: str) -> int:
+        """Return the fraction bits that a sum of products keeps."""
+        most = FORMATS[out_dtype].fraction_bits
+        return min(most, self.eight_bits) if dtype in EIGHT_BITS else most
 
     def formats(self, dtype: str, out_dtype: str) -> tuple[Format, Format]:
         """The formats of operands and of results; ValueError for two that do not go together."""
@@ -87,8 +111,9 @@ TENSOR_CORES = {
         TensorCore(
             "sm_90",
             25,
-            {"float16": 16, "bfloat16": 16, "tf32": 8},
+            {"float16": 16, "bfloat16": 16, "tf32": 8} | dict.fromkeys(EIGHT_BITS, 32),
             {"float32": -133, "float16": -21},
+            eight_bits=13,
         ),
     )
 }
@@ -143,7 +168,7 @@ def fused_dot_add(
 
     a, b : (…, K), numbers of format `dtype`; of a TF32 operand the low 13 bits are not read
     c : (…), numbers of format `out_dtype`; the leading axes of a, b and c broadcast
-    dtype : "float16", "bfloat16" or "tf32", as `arch` has it
+    dtype : "float16", "bfloat16", "tf32", "float8_e5m2" or "float8_e4m3fn", as `arch` has it
     arch : "sm_70", "sm_75", "sm_80" or "sm_90"
     out_dtype : "float32", or "float16" for float16 operands
 
@@ -175,7 +200,8 @@ def fused_dot_add(
             x, y = (_part(w[block], piece) for w in (a_words, b_words))
             z = result[piece]
             terms = _decode(x, source), _decode(y, source), _decode(z, target)
-            out = _block(*terms, source, target, core.fraction_bits, floor)
+            out = _block(*terms, source, target, core.kept(dtype), floor)
+            out = _cut(out, target, core.result_bits(dtype, out_dtype))
             special = terms[0].special.any(axis=0) | terms[1].special.any(axis=0) | terms[2].special
             if special.any():
                 x, y = (np.broadcast_to(w, (len(w), *z.shape))[:, special] for w in (x, y))
@@ -185,7 +211,9 @@ def fused_dot_add(
 
 
 def _words(x: object, form: Format) -> np.ndarray:
-    """Numbers as the bits of their carrier; of TF32 whatever a float32 has is taken."""
+    """Return the bits of numbers; of TF32 whatever a float32 has is taken."""
+    if form.name in EIGHT_BITS:
+        return np.asarray(encode(x, form.name))
     held = exact(x, number_format("float32") if form.name == "tf32" else form)
     return held.view(f"u{form.carrier.itemsize}")
 
@@ -219,7 +247,7 @@ def _pieces(shape: tuple[int, ...]) -> Iterator[tuple]:
 
 def _decode(words: np.ndarray, form: Format) -> _Terms:
     """Significands as integers with `fraction_bits` bits below the point, and exponents."""
-    drop = 8 * form.carrier.itemsize - 1 - form.exponent_bits - form.fraction_bits
+    drop = _unused(words, form)
     bits = (words >> drop).astype(np.int64 if form.name == "float32" else np.int32)
     top = 1 << form.exponent_bits
     field = (bits >> form.fraction_bits) & (top - 1)
@@ -229,7 +257,21 @@ def _decode(words: np.ndarray, form: Format) -> _Terms:
     exponent = np.where(significand == 0, _NOTHING, np.maximum(field, 1) - form.bias)
     negative = (bits >> (form.exponent_bits + form.fraction_bits)) & 1
     significand = (significand ^ -negative) + negative
-    return _Terms(significand.astype(np.int32), exponent.astype(np.int32), field == top - 1)
+    special = field == top - 1
+    if not form.infinities:
+        special &= np.abs(significand) == (2 << form.fraction_bits) - 1
+    return _Terms(significand.astype(np.int32), exponent.astype(np.int32), special)
+
+
+def _unused(words: np.ndarray, form: Format) -> int:
+    """Count the low bits of words that are none of the format's."""
+    return 8 * words.itemsize - 1 - form.exponent_bits - form.fraction_bits
+
+
+def _cut(words: np.ndarray, form: Format, kept: int) -> np.ndarray:
+    """Truncate words toward zero to so many fraction bits."""
+    drop = form.fraction_bits - kept
+    return words >> drop << drop if drop else words
 
 
 def _block(
@@ -237,7 +279,7 @@ def _block(
 ) -> np.ndarray:
     """Return the words of c + Σ a_i·b_i for one block of finite terms; a, b (K, …), c (…)."""
     # A product has less than 2 + F ≤ 27 bits after its shift, c less than 1 + F ≤ 26: int32 holds
-    # each, and int64 the sum of 16 products and c (32 bits).
+    # each, and int64 the sum of 32 products and c (33 bits).
     product = np.multiply(a.significand, b.significand, order="C")
     exponent = np.add(a.exponent, b.exponent, order="C")
     largest = np.maximum(exponent.max(axis=0), np.maximum(c.exponent, floor))
@@ -251,8 +293,8 @@ def _block(
 def _aligned(significand: np.ndarray, distance: np.ndarray, up: int) -> np.ndarray:
     """Significand · 2^(up − distance), truncated toward zero."""
     sign = significand >> 31
-    magnitude = np.abs(significand) << up
-    magnitude = magnitude >> np.minimum(distance, 31)
+    magnitude = np.abs(significand) << max(up, 0)
+    magnitude = magnitude >> np.minimum(distance + max(-up, 0), 31)
     magnitude ^= sign
     magnitude -= sign
     return magnitude
@@ -286,12 +328,19 @@ def _special(
     a: np.ndarray, b: np.ndarray, c: np.ndarray, source: Format, target: Format
 ) -> np.ndarray:
     """The words where an operand is infinite or NaN: IEEE rules; a, b (K, n) and c (n) words."""
-    drop = 8 * source.carrier.itemsize - 1 - source.exponent_bits - source.fraction_bits
     with np.errstate(invalid="ignore"):  # 0 · ∞ and ∞ − ∞ are NaN; finite terms cannot overflow
-        x, y = (((w >> drop) << drop).view(source.carrier).astype(np.float64) for w in (a, b))
+        x, y = (_value(w, source).astype(np.float64) for w in (a, b))
         total = (x * y).sum(axis=0) + c.view(target.carrier).astype(np.float64)
         infinity = np.copysign(np.inf, total).astype(target.carrier).view(target.words)
     return np.where(np.isnan(total), nan_word(target), infinity).astype(target.words)
+
+
+def _value(words: np.ndarray, form: Format) -> np.ndarray:
+    """Return the numbers of words, as `_words` has them."""
+    if form.name in EIGHT_BITS:
+        return decode(words, form.name)
+    drop = _unused(words, form)
+    return (words >> drop << drop).view(form.carrier)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import math
 import time
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,14 +25,22 @@ PAIRS = [
     for out in (("float32", "float16") if dtype == "float16" else ("float32",))
 ]
 # Exponent of the smallest normal number, and fraction bits.
-LIMITS = {"float16": (-14, 10), "bfloat16": (-126, 7), "tf32": (-126, 10), "float32": (-126, 23)}
-WIDTH = {"float16": 16, "bfloat16": 16, "tf32": 32, "float32": 32}
+LIMITS = {"float16": (-14, 10), "bfloat16": (-126, 7), "tf32": (-126, 10), "float32": (-126, 23),
+          "float8_e5m2": (-14, 2), "float8_e4m3fn": (-6, 3)}  # fmt: skip
+WIDTH = {"float16": 16, "bfloat16": 16, "tf32": 32, "float32": 32,
+         "float8_e5m2": 8, "float8_e4m3fn": 8}  # fmt: skip
+EIGHT = "float8_e5m2", "float8_e4m3fn"
+KEPT = 13  # of FP8: F, and the fraction bits of a sum
 # F, block and floor of E, typed a second time from the sources.
 PARAMETERS = {
     "sm_70": (23, {"float16": 4}, {"float32": -(10**6), "float16": -19}),
     "sm_75": (24, {"float16": 8}, {"float32": -132, "float16": -20}),
     "sm_80": (24, {"float16": 8, "bfloat16": 8, "tf32": 4}, {"float32": -132, "float16": -20}),
-    "sm_90": (25, {"float16": 16, "bfloat16": 16, "tf32": 8}, {"float32": -133, "float16": -21}),
+    "sm_90": (
+        25,
+        {"float16": 16, "bfloat16": 16, "tf32": 8, "float8_e5m2": 32, "float8_e4m3fn": 32},
+        {"float32": -133, "float16": -21},
+    ),
 }
 
 
@@ -52,6 +61,7 @@ def slow_block(a: list, b: list, c: float, dtype: str, out: str, arch: str) -> i
         if infinity in values:
             return int(encode(infinity, out))
     kept, _, floors = PARAMETERS[arch]
+    kept = KEPT if dtype in EIGHT else kept
     emin = LIMITS[dtype][0]
     terms = []  # (value, exponent)
     for x, y in zip(a, b, strict=True):
@@ -67,6 +77,7 @@ def slow_block(a: list, b: list, c: float, dtype: str, out: str, arch: str) -> i
     total = unit * sum(int(x / unit) for x, _ in terms)  # int() truncates toward zero
     if total == 0:
         return 0
+    fraction_bits = KEPT if dtype in EIGHT else fraction_bits
     place = Fraction(2) ** (max(exponent(total), emin_out) - fraction_bits)
     units = abs(total) / place
     units = int(units) if out == "float32" else round(units)  # round() takes ties to even
@@ -108,6 +119,7 @@ def assert_equal(a: np.ndarray, b: np.ndarray, c: np.ndarray, dtype: str, out: s
 def test_parameters_are_those_of_the_sources(arch, dtype, out):
     core, (kept, block, floors) = TENSOR_CORES[arch], PARAMETERS[arch]
     assert (core.fraction_bits, core.block[dtype]) == (kept, block[dtype])
+    assert core.kept(dtype) == (KEPT if dtype in EIGHT else kept)
     assert core.floor.get(out, -(10**6)) == floors[out]
 
 
@@ -277,6 +289,19 @@ def test_sixteen_products_are_one_block_on_hopper_and_two_on_ampere():
         a[8:], b[8:], fused_dot_add(a[:8], b[:8], 0.0, arch="sm_80"), arch="sm_80"
     )
     assert one(a, b, 0.0, "sm_80") == chained
+
+
+def test_sums_of_fp8_keep_thirteen_bits():
+    e4m3, e5m2 = (partial(one, dtype=dtype) for dtype in ("float8_e4m3fn", "float8_e5m2"))
+    assert e4m3([64, 2.0**-7], [128, 1], 0.0) == 8192  # 20 places below
+    assert e4m3([64, 1], [128, 1], 0.0) == 8193  # 13 places
+    assert e4m3([64, 0.5], [128, 1], 0.0) == 8192
+    assert e4m3([1, 1], [1, 2.0**-9], 2.0**-13) == 1 + 2.0**-9 + 2.0**-13
+    assert e4m3([1], [1], 1.75 * 2.0**-13) == 1 + 2.0**-13  # c is truncated as products are
+    assert e4m3([0], [1], 1 + 2.0**-13 + 2.0**-14) == 1 + 2.0**-13
+    # The sum of 8192 and 1 has 13 bits behind the first; that of 16384 and 1 has no room for it.
+    assert e4m3([64, 64, 1], [128, 128, 1], 0.0) == 16384
+    assert e5m2([2.0**15, 2.0**15], [2.0**15, 2.0**3], 0.0) == 2.0**30 + 2.0**18
 
 
 @pytest.mark.parametrize(
