@@ -58,7 +58,8 @@ warpgroup
     rows of 64 elements along k; of wgmma_m64n256k16_row_row_f32_f16, B has them across k, in blocks
     B[block, k, row], and of _col_ A. wgmma_fence(), wgmma_commit() and wgmma_wait_n256(groups, acc)
     go with it. WGMMA[n, "nt"] and WGMMA_WAIT[n] are those of n columns, with A and B stored as in
-    `Gemm.layout`; WGMMA_BF16 has those of bfloat16, in arrays of uint16. WGMMA_REGISTERS[n, "t"]
+    `Gemm.layout`; WGMMA_BF16 has those of bfloat16, in arrays of uint16. WGMMA_8[n, dtype] are
+    those of FP8, in arrays of uint8: 32 along k, and rows along k alone. WGMMA_REGISTERS[n, "t"]
     takes A from registers, (acc, a, B, j, l, accumulate): of each warp's 16 rows, the tuple that
     mma_m16n8k16 takes. setmaxnreg_inc(240) and setmaxnreg_dec(24) move registers between
     warpgroups. Compute capability 9.0 alone.

@@ -210,9 +210,9 @@ class Valid:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix of `rows` × 16 elements of 16 bits in shared memory, as `wgmma` reads it.
+    """A matrix of `rows` × 32 bytes along k in shared memory, as `wgmma` reads it.
 
-    An array whose rows have 64 elements, and the indices of the matrix' first element. The array
+    An array whose rows have 128 bytes, and the indices of the matrix' first element. The array
     is in the 128-byte swizzle: row r has its eight pieces of 16 bytes in the order p ^ (r % 8).
 
     major : "k" where rows of the array lie along k; "mn" where they lie across it, a row for each
@@ -224,6 +224,11 @@ class Matrix:
     rows: int
     major: str = "k"
     format: str = "f16"
+
+    @property
+    def depth(self) -> int:
+        """Elements along k: 16 of 16 bits, 32 of 8 bits."""
+        return 32 // BY_PTX[self.format].bytes
 
     def refusal(self, dtype: object, kind: str, itemsize: int) -> str | None:
         """The reason why elements of this size and NumPy kind cannot be multiplied, or None."""

@@ -111,7 +111,7 @@ def _matrix(
     m: BuiltinBatch, instruction: Instruction, operand: Matrix, array: Array, index: list,
     threads: np.ndarray, number: int, line: int,
 ) -> np.ndarray:  # fmt: skip
-    """Return the elements of an operand in shared memory, (rows, 16), checked."""
+    """Return the elements of an operand in shared memory, (rows, depth), checked."""
     values = [m.lanes.spread(part)[0, threads] for part in index]
     lanes = m.lanes.thread == int(threads[0])
     if any((part != part[0]).any() for part in values):
@@ -119,7 +119,7 @@ def _matrix(
         m.findings.hazard("divergent-barrier", line, lanes, text + "name the same one")
     elements = _elements(m, instruction, operand, array, [int(v[0]) for v in values], lanes, line)
     if elements is None:
-        return np.zeros((operand.rows, K), array.dtype)
+        return np.zeros((operand.rows, operand.depth), array.dtype)
     flat = elements.ravel()
     under_way, units = m.under_way, np.unique(flat * array.itemsize // UNIT)
     firsts = units * UNIT // array.itemsize
@@ -139,8 +139,9 @@ def _elements(
     m: BuiltinBatch, instruction: Instruction, operand: Matrix, array: Array, place: list,
     lanes: Any, line: int,
 ) -> np.ndarray | None:  # fmt: skip
-    """The places of an operand's elements, (rows, 16); None where they are outside of the array."""
-    r, k, along = np.arange(operand.rows)[:, None], np.arange(K)[None, :], operand.major == "k"
+    """The places of an operand's elements, (rows, depth); None where some are outside."""
+    r, depth, along = np.arange(operand.rows)[:, None], operand.depth, operand.major == "k"
+    k = np.arange(depth)[None, :]
     if array.ndim < (2 if along else 3) or int(array.strides[-2]) * array.itemsize != ROW:
         raise TypeError(
             f"{instruction.name}: rows of {array.name} have {array.strides[-2]} elements; those of "
@@ -148,12 +149,14 @@ def _elements(
         )
     columns = ROW // array.itemsize
     last = [0] * array.ndim  # of each dimension, from `place` on
-    last[-2:] = (operand.rows - 1, K - 1) if along else (K - 1, min(operand.rows, columns) - 1)
+    last[-2:] = (
+        (operand.rows - 1, depth - 1) if along else (depth - 1, min(operand.rows, columns) - 1)
+    )
     if not along:
         last[-3] = (operand.rows - 1) // columns
     for axis, (first, more, size) in enumerate(zip(place, last, array.shape, strict=True)):
         if first < 0 or first + more >= size:
-            text = f"{operand.name} of {instruction.name}, {operand.rows}×{K} from "
+            text = f"{operand.name} of {instruction.name}, {operand.rows}×{depth} from "
             text += f"{array.name}[{', '.join(map(str, place))}] on, is outside: its dimension "
             text += f"{axis} has {size} elements"
             m.findings.hazard("out-of-bounds", line, lanes, text)
@@ -161,10 +164,10 @@ def _elements(
     column = place[-1]
     first = int(array.offset) - column
     first += sum(p * int(s) for p, s in zip(place, array.strides, strict=True))
-    if first * array.itemsize % PATTERN or column % (K if along else columns):
+    if first * array.itemsize % PATTERN or column % (depth if along else columns):
         text = f"{instruction.name}: {operand.name} begins at byte {first * array.itemsize} of "
         text += f"{array.name} and {column} elements on; use multiples of {PATTERN} and of "
-        text += f"{K if along else columns}"
+        text += f"{depth if along else columns}"
         m.findings.hazard("misaligned", line, lanes, text, element=array.element(first), op="read")
     if along:
         return swizzled(first, r, column + k, array.itemsize)
