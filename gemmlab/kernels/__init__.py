@@ -24,6 +24,7 @@ from gemmlab.kernels.tcec.tcec_mma_tma import tcec_mma_tma
 from gemmlab.kernels.tcec.tcec_registers import tcec_registers
 from gemmlab.kernels.tcec.tcec_split import tcec_split
 from gemmlab.kernels.tcec.tcec_stored import tcec_stored
+from gemmlab.kernels.tensor_core.fp8_scaled import fp8_scaled, with_scales
 from gemmlab.kernels.tensor_core.mma_direct import mma_direct
 from gemmlab.kernels.tensor_core.mma_pipelined import mma_pipelined
 from gemmlab.kernels.tensor_core.mma_shared import mma_shared
@@ -52,6 +53,8 @@ HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
 HOPPER_CLUSTERS = (tma_multicast,)
 # What follows a product is done before it is stored; `with_epilogue` gives one with an activation.
 HOPPER_EPILOGUES = (tma_epilogue,)
+# Of bytes, each line with a scale; `with_scales` gives one with these.
+HOPPER_FP8 = (fp8_scaled,)
 # FP32 in and out, from Tensor Cores for FP16: by `mma.sync`, and by wgmma.
 TCEC = (tcec_stored, tcec_registers, tcec_mma_tma, tcec_split, tcec_fused)
 GPU = (
@@ -62,11 +65,22 @@ POLICIES = tuple(BY_POLICY.values())  # the loop of tcec_registers for other pol
 REFERENCE = cublas  # what the ladders are measured against
 CPU = (cpu_naive, cpu_blocked, cpu_numpy)  # the same road on this machine's processor
 
-__all__ = ["CPU", "GPU", "POLICIES", "REFERENCE", "Kernel", "get", "own", "with_epilogue"]
-__all__ += ["HOPPER", "HOPPER_CLUSTERS", "HOPPER_EPILOGUES", "HOPPER_SPLIT_K", "LADDER"]
-__all__ += ["SPLIT_K", "TCEC"]
+__all__ = [
+    "CPU",
+    "GPU",
+    "POLICIES",
+    "REFERENCE",
+    "Kernel",
+    "get",
+    "own",
+    "with_epilogue",
+    "with_scales",
+]
+__all__ += ["HOPPER", "HOPPER_CLUSTERS", "HOPPER_EPILOGUES", "HOPPER_FP8", "HOPPER_SPLIT_K"]
+__all__ += ["LADDER", "SPLIT_K", "TCEC"]
 __all__ += ["TENSOR_CORE", "TENSOR_CORE_SPLIT_K", "TENSOR_CORE_TMA"]
-__all__ += [kernel.name for kernel in (*GPU, *HOPPER_CLUSTERS, *HOPPER_EPILOGUES, REFERENCE, *CPU)]
+BESIDE = (*HOPPER_CLUSTERS, *HOPPER_EPILOGUES, *HOPPER_FP8)
+__all__ += [kernel.name for kernel in (*GPU, *BESIDE, REFERENCE, *CPU)]
 
 
 def get(name: str) -> Kernel:
@@ -75,8 +89,7 @@ def get(name: str) -> Kernel:
     >>> get("tiled").idea
     'tiles of A and B in shared memory'
     """
-    beside = *HOPPER_CLUSTERS, *HOPPER_EPILOGUES, *POLICIES
-    known = {k.name: k for k in (*GPU, *beside, REFERENCE, *CPU)}
+    known = {k.name: k for k in (*GPU, *BESIDE, *POLICIES, REFERENCE, *CPU)}
     if name not in known:
         raise ValueError(f"kernel {name!r} is not known; use one of {', '.join(known)}")
     return known[name]

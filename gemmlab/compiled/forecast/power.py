@@ -231,6 +231,8 @@ def of_warp(instruction: Instruction, energies: Mapping[str, float]) -> float:
 
     >>> of_warp(Instruction(0, "", "HMMA.16816.F32", ()), {"hmma": 1e-12})
     2.048e-09
+    >>> of_warp(Instruction(0, "", "QGMMA.64x128x32.F32.E4M3.E4M3", ()), {"wgmma": 1e-12})
+    3.2768e-08
     """
     shape = instruction.modifiers[:1]
     match GROUP_OF.get(instruction.name, ""):
@@ -241,7 +243,9 @@ def of_warp(instruction: Instruction, energies: Mapping[str, float]) -> float:
         case "warpgroup":
             kind = "wgmma_tf32" if "TF32" in instruction.modifiers else "wgmma"
             sides = next(m for m in instruction.modifiers if m.startswith("64x")).split("x")
-            return energies[kind] * np.prod([int(side) for side in sides], dtype=float) / WARPS
+            products = np.prod([int(side) for side in sides], dtype=float) / WARPS
+            # Not measured for bytes: as much is taken to be done for as many bytes that are read.
+            return energies[kind] * products / (2 if instruction.name == "QGMMA" else 1)
         case "fma":
             return WARP * energies["fma32"]
         case "fp64":

@@ -17,6 +17,7 @@ from gemmlab.model.transactions import SECTOR
 
 NOBODY = -1  # in a row of sectors: a lane that takes no part
 FULL = Load()  # Tensor Cores are busy all the time
+OF_WARPGROUPS = {"HGMMA", "QGMMA"}  # products of 16 bits, and of 8
 QUARTERS = 1 / 4, 1 / 2, 3 / 4, 1  # of the SMs, for which a GPU's clocks are known
 
 
@@ -30,7 +31,7 @@ def clock(executed: Executed, load: Load = FULL) -> float:
     names, board = {i.name for i in executed.code.instructions}, power(device.name)
     if board and load.watts is not None:
         return board.clock(full_clock(executed), load.watts)
-    if "HGMMA" in names:
+    if OF_WARPGROUPS & names:
         clocks, full = known.wgmma_clocks, known.wgmma_use
     elif "HMMA" in names:
         clocks, full = known.tensor_clocks, known.tensor_use
@@ -43,7 +44,7 @@ def clock(executed: Executed, load: Load = FULL) -> float:
 def full_clock(executed: Executed) -> float:
     """Return the clock that a launch has where no limit of power holds it back [Hz]."""
     device, names = executed.device, {i.name for i in executed.code.instructions}
-    tensor = {"HMMA", "HGMMA"} & names
+    tensor = ({"HMMA"} | OF_WARPGROUPS) & names
     return (device.tensor_clock if tensor else None) or device.clock
 
 

@@ -99,6 +99,7 @@ class Mbarriers(NamedTuple):
     complete : phases that are complete, or of which it is known when they will be
     opens : the cycle in which the last of these is; latest : of what has come in this phase
     cause : the instruction that has come last
+    seen : by warp, the phase that it has waited for
     opened : by cycle, as far as cycles are shown, whether a phase is complete from then on
     """
 
@@ -109,23 +110,33 @@ class Mbarriers(NamedTuple):
     opens: np.ndarray
     latest: np.ndarray
     cause: np.ndarray
+    seen: np.ndarray
     opened: np.ndarray
 
 
-def idle_mbarriers(places: int, numbers: int, shown: int) -> Mbarriers:
+def idle_mbarriers(places: int, numbers: int, shown: int, warps: int) -> Mbarriers:
     """Make mbarriers that nobody has made; of `shown` cycles it is kept which of them open."""
     rest = (np.zeros((places, numbers), np.int64) for _ in range(7))
-    return Mbarriers(*rest, opened=np.zeros((places, numbers, shown), np.bool_))
+    seen = np.zeros((warps, numbers), np.int64)
+    return Mbarriers(*rest, seen, np.zeros((places, numbers, shown), np.bool_))
 
 
 @compiled
-def ask(mbarriers, lsu, schedulers, code, flow, facts, place, i, position, t):
-    """An instruction makes an mbarrier, arrives at one, or begins a copy, in cycle t."""
+def ask(mbarriers, lsu, schedulers, code, flow, facts, place, warp, i, position, t):
+    """An instruction makes an mbarrier, waits or arrives at one, or begins a copy, in cycle t."""
     number, amount, unit = flow.mbarriers[position], flow.amounts[position], code.unit[i]
-    if amount == 0 or unit == WAIT:
+    if amount == 0:
         return
     at = place, number
-    if unit == INIT:
+    if unit == WAIT:
+        has, parity = mbarriers.complete[at], amount - 1
+        if mbarriers.seen[warp, number] & 1 == parity:
+            mbarriers.seen[warp, number] += 1
+        else:
+            mbarriers.seen[warp, number] = has - (has & 1 == parity)
+    elif unit == INIT:
+        each = mbarriers.seen.shape[0] // mbarriers.count.shape[0]
+        mbarriers.seen[place * each : place * each + each, number] = 0
         mbarriers.count[at] = amount
         mbarriers.pending[at] = amount
         mbarriers.bytes[at] = 0
@@ -164,12 +175,17 @@ def come(mbarriers, schedulers, at, i, cycle):
 
 
 @compiled
-def passes(mbarriers, flow, place, position, t):
+def passes(mbarriers, flow, place, warp, position, t):
     """Return the cycle in which a wait for a parity is over, as known in cycle t; else `NEVER`.
 
-    The phase before the last one that is known is over until that one is complete.
+    The phase before the last one that is known is over until that one is complete. Here a warp may
+    fall behind the others of its warpgroup, whose products it has to take part in on hardware: what
+    it waits for is then long over.
     """
-    at = place, flow.mbarriers[position]
-    if mbarriers.complete[at] & 1 != flow.amounts[position] - 1:
+    number, parity = flow.mbarriers[position], flow.amounts[position] - 1
+    at = place, number
+    if mbarriers.complete[at] & 1 != parity:
         return mbarriers.opens[at]
-    return t if mbarriers.opens[at] > t else NEVER
+    seen = mbarriers.seen[warp, number]
+    late = seen & 1 == parity and mbarriers.complete[at] > seen + 1
+    return t if late or mbarriers.opens[at] > t else NEVER

@@ -96,7 +96,7 @@ def obstacle(now, code, flow, facts, on, warp, t):
             at, reason, by = cycle, PIPE, i
     if on.barriers and code.unit[i] == MBARRIER_WAIT and flow.amounts[position] > 0:
         place = now.warps.block[warp]
-        cycle = passes(now.mbarriers, flow, place, position, t)
+        cycle = passes(now.mbarriers, flow, place, warp, position, t)
         if cycle > at:
             by = now.mbarriers.cause[place, flow.mbarriers[position]]
             at, reason = cycle, BARRIER
@@ -171,7 +171,7 @@ def issue(now, code, flow, facts, on, warp, t):
         complete(now.boards, warp, code.group[i], i, t + code.latency[i] + late)
     if on.barriers and code.unit[i] >= MBARRIERS:
         place = now.warps.block[warp]
-        ask(now.mbarriers, now.lsu, now.schedulers, code, flow, facts, place, i, position, t)
+        ask(now.mbarriers, now.lsu, now.schedulers, code, flow, facts, place, warp, i, position, t)
     if on.barriers and (code.unit[i] == MEETS or code.unit[i] == ARRIVES):
         arrive(now.blocks, now.warps, now.schedulers, code, facts, warp, i, t)
     if position + 1 == now.warps.end[warp]:

@@ -173,7 +173,9 @@ def state(
             zeros(resident, NAMED),
             *(zeros(n) for n in (2, 1, 1)),
         ),
-        idle_mbarriers(resident, int(flow.mbarriers.max()) + 1, (first + shown) * bool(shown)),
+        idle_mbarriers(
+            resident, int(flow.mbarriers.max()) + 1, (first + shown) * bool(shown), warps
+        ),
         Account(
             zeros(code_size),
             zeros(len(Reason), code_size),

@@ -72,6 +72,21 @@ def test_the_phase_before_is_over_until_the_next_one_is():
     assert simulate(CODE, [[rounds, late]], effects=ALL).cycles == 64
 
 
+@pytest.mark.parametrize("waits", [1, 2, 3])
+def test_a_warp_that_is_late_waits_for_its_phases_in_their_order(waits):
+    """Three are over when it comes. Of hardware, the parity of the first would be that of the
+    fourth; there it could not be late, as it takes part in products that the others wait for.
+    """
+    rounds = [event for parity in (0, 1, 0) for event in ((ARRIVE, 0, 1), (WAIT, 0, 1 + parity))]
+    later = 4 * H200.mbarrier_latency
+    late = asked(*[(WAIT, 0, 0)] * later, *((WAIT, 0, 1 + i % 2) for i in range(waits)))
+    block = [asked((INIT, 0, 1), *rounds), late]
+    assert simulate(CODE, [block], effects=ALL, limit=9 * later).cycles == later + waits
+    again = asked(*[(WAIT, 0, 0)] * later, (WAIT, 0, 1), (WAIT, 0, 2), (WAIT, 0, 1), (WAIT, 0, 2))
+    with pytest.raises(ValueError, match="do not end"):
+        simulate(CODE, [[block[0], again]], effects=ALL, limit=9 * later)
+
+
 def test_copies_follow_each_other_at_the_share_of_l2():
     both = asked(
         (INIT, 0, 1), (INIT, 1, 1), (EXPECT, 0, BYTES), (COPY, 0, BYTES), (EXPECT, 1, BYTES),
