@@ -231,7 +231,7 @@ def of_warp(instruction: Instruction, energies: Mapping[str, float]) -> float:
 
     >>> of_warp(Instruction(0, "", "HMMA.16816.F32", ()), {"hmma": 1e-12})
     2.048e-09
-    >>> of_warp(Instruction(0, "", "QGMMA.64x128x32.F32.E4M3.E4M3", ()), {"wgmma": 1e-12})
+    >>> float(of_warp(Instruction(0, "", "QGMMA.64x128x32.F32.E4M3.E4M3", ()), {"wgmma": 1e-12}))
     3.2768e-08
     """
     shape = instruction.modifiers[:1]
