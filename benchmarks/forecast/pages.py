@@ -14,7 +14,7 @@ from statistics import median
 from types import ModuleType
 from typing import Any
 
-from benchmarks import ROOT, clusters, epilogues, held_out, held_out_families
+from benchmarks import ROOT, clusters, epilogues, fp8, held_out, held_out_families
 from benchmarks.forecast import (
     compiled as other_compilers,
     public as public_kernels,
@@ -99,7 +99,7 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
             group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
             group.append(one.alone[::-1])
     _, drawn = clusters.parts(clusters.products()[0])
-    tensor_cores += [*(one.alone[::-1] for one in drawn), *epilogues.pairs()]
+    tensor_cores += [*(one.alone[::-1] for one in drawn), *epilogues.pairs(), *fp8.pairs()]
     for which in anywhere.SETS:
         library += anywhere.pairs(which, anywhere.written(which)[0])
     return found
@@ -489,6 +489,7 @@ TABLES = {
     "power": power,
     "clusters": lambda: one_pair(clusters),
     "epilogues": lambda: one_pair(epilogues),
+    "fp8": lambda: one_pair(fp8),
     "rows-anywhere": rows_anywhere,
     "jumps": lambda: each_device(jumps),
     "published": elsewhere,

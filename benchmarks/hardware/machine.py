@@ -34,11 +34,13 @@ def compiled(kernel: Callable) -> Callable:
     return host.cuda().jit(kernel)
 
 
-def launch(kernel: Callable, grid: Any, block: Any, arguments: Sequence[Any]) -> list[Any]:
-    """The arguments after a GPU has run a kernel on copies of them."""
+def launch(
+    kernel: Callable, grid: Any, block: Any, arguments: Sequence[Any], shared: int = 0
+) -> list[Any]:
+    """The arguments after a GPU has run a kernel on copies of them; shared : dynamic memory [B]."""
     cuda = host.cuda()
     on_gpu = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    compiled(kernel)[grid, block](*on_gpu)
+    compiled(kernel)[grid, block, 0, shared](*on_gpu)
     cuda.synchronize()
     return [
         there.copy_to_host() if isinstance(here, np.ndarray) else here

@@ -14,6 +14,7 @@ from benchmarks.hardware.checks import (
     realistic,
     resources,
     sanitizer,
+    warpgroup_products,
     wide_accesses,
 )
 
@@ -22,7 +23,7 @@ from benchmarks.hardware.checks import (
 CHECKS = {
     module.CHECK.name: module.CHECK
     for module in (
-        *(ladder, dot_products, resources, random_kernels, products, language),
+        *(ladder, dot_products, warpgroup_products, resources, random_kernels, products, language),
         *(instructions, layouts),
         *(counters, kernels, realistic, wide_accesses, loads),
         sanitizer,
