@@ -7,6 +7,7 @@ from gemmlab.course.guesses import Answer
 from gemmlab.numerics import FORMATS, TENSOR_CORES
 
 HALF, BRAIN, SINGLE = (FORMATS[name] for name in ("float16", "bfloat16", "float32"))
+EIGHT = FORMATS["float8_e4m3fn"]
 
 
 def largest() -> Answer:
@@ -158,6 +159,33 @@ def share() -> Answer:
             0.25: "You compared a unit with a gap; sixteen products are cut to units.",
         },
         within=0.15,
+    )
+
+
+def _in_bytes() -> tuple[np.ndarray, np.ndarray]:
+    """Positive numbers, and what E4M3 makes of them: (2, 64, 4096) each."""
+    x = np.abs(np.random.default_rng(3).standard_normal((2, 64, 4096)))
+    return x, numerics.round_to(x, EIGHT.name)
+
+
+def eight() -> Answer:
+    """How much too small sums of 4096 positive products of E4M3 are on a Hopper, in percent."""
+    x, (a, b) = _in_bytes()
+    exact = (a.astype(np.float64) * b).sum(axis=1)
+    kept = numerics.fused_dot_add(a, b, 0, dtype=EIGHT.name)
+    rounded = np.abs(exact / (x[0] * x[1]).sum(axis=1) - 1).mean()
+    return Answer(
+        100 * float((1 - kept / exact).mean()),
+        "In a block 32 products are cut to whole units, $2^{-13}$ of the sum so far, half a unit "
+        "each in the mean. The chain has 128 blocks, and all of them cut in one direction.",
+        {
+            0: "A block loses little, but 128 of them lose in one direction.",
+            100 * float(rounded): "That is what rounding the operands costs: errors of both signs.",
+            100 * 2.0**-13: "That is one unit of one block; 32 products are cut in each of 128.",
+            100 * numerics.tensor_core_bound(4096, EIGHT.name): "That is the bound, in which every "
+            "cut takes a whole unit of all that was summed.",
+        },
+        within=0.25,
     )
 
 

@@ -5,11 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks import clusters, fp8
+from benchmarks.hardware import store
 from gemmlab import numerics
 from gemmlab.course.ch11_number_formats import guesses as number_formats
 from gemmlab.numerics import FORMATS, TENSOR_CORES
 
 U = FORMATS["float32"].unit_roundoff
+EIGHT = "float8_e4m3fn"
 
 
 def block(a, b, c):
@@ -134,3 +137,20 @@ def test_the_ends_of_the_range():
     assert numerics.round_to(below, "float16") == FORMATS["float16"].largest
     assert numerics.round_to(2.0**-25, "float16") == 0
     assert numerics.round_to(1.01 * 2.0**-25, "float16") > 0
+
+
+def test_what_was_compared_of_bytes():
+    """Elements of whole tiles, without the sample that is compared again."""
+    results = store.recorded("h100_sxm", "warpgroup_products")
+    assert sum(r.compared - len(r.measured["d"]) for r in results.values()) == 6_815_744
+    assert all(r.differing == 0 for r in results.values())
+
+
+def test_times_of_bytes_are_those_recorded():
+    """Of one scale for a matrix, alone, and of halves in the same layout of the board's kind."""
+    size = "8192×8192×8192"
+    ours = [one for one in fp8.cases() if str(one.case).startswith(f"{size} {EIGHT} to bfloat16")]
+    of_bytes = {one.case.fast: one.ours[0] for one in ours if not one.case.lines}
+    halves = {one.problem: one.alone[0] for one in clusters.products()[0]}
+    times = of_bytes[False], of_bytes[True], halves[f"{size} float16"]
+    assert [f"{1e3 * seconds:.2f}" for seconds in times] == ["0.81", "0.76", "1.52"]

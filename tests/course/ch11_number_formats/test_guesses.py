@@ -101,3 +101,21 @@ def test_finite():
             float32(far * 2.0**27 + far * 2.0**27),
         ]
     assert answers.finite().number == np.isfinite(np.array(results, float)).sum()
+
+
+def test_eight():
+    """In whole units, by floor: all numbers are positive."""
+    _, (a, b) = answers._in_bytes()
+    exact = (a.astype(float) * b).sum(axis=1)
+    top = np.frexp(a.astype(float))[1] + np.frexp(b.astype(float))[1] - 2
+    total = np.zeros(len(a))
+    for start in range(0, 4096, 32):
+        part = slice(start, start + 32)
+        largest = np.maximum(top[:, part].max(axis=1), np.frexp(total)[1] - 1)
+        unit = np.ldexp(1.0, largest - 13)
+        products = a[:, part].astype(float) * b[:, part]
+        total = np.floor(total / unit) + np.floor(products / unit[:, None]).sum(axis=1)
+        total *= unit
+        place = np.ldexp(1.0, np.frexp(total)[1] - 14)
+        total = np.floor(total / place) * place
+    assert answers.eight().number == pytest.approx(100 * (1 - total / exact).mean(), rel=1e-12)
