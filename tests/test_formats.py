@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ def all_words(dtype: str) -> np.ndarray:
     return np.arange(2**8 if dtype in EIGHT else 2**16, dtype=FORMATS[dtype].words)
 
 
+@cache
 def positive(dtype: str) -> list[Fraction]:
     """Every finite number ≥ 0, in order, by the definition of the format."""
     e, f = FORMATS[dtype].exponent_bits, FORMATS[dtype].fraction_bits
@@ -177,7 +179,7 @@ def test_decode_takes_only_words_of_the_format(dtype):
 
 
 @given(st.floats(width=64))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_float64_is_its_own_bits(x):
     word = np.float64(x).view(np.uint64)
     assert encode(x, "float64") == word
@@ -251,7 +253,7 @@ def test_rounding_by_looking_at_all_numbers(dtype, rounding):
 
 
 @given(st.floats(width=64))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_formats_of_numpy_round_as_numpy_does(x):
     for dtype in OF_NUMPY:
         with np.errstate(over="ignore"):
@@ -263,7 +265,7 @@ def test_formats_of_numpy_round_as_numpy_does(x):
 
 
 @given(st.floats(width=32, allow_nan=False), st.sampled_from(SMALL), st.sampled_from(ROUNDINGS))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_rounding_is_within_one_ulp_and_of_the_format(x, dtype, rounding):
     got = round_to(x, dtype, rounding)
     encode(got, dtype)
@@ -291,7 +293,7 @@ def test_what_rounding_refuses():
 
 
 @given(st.floats(width=64), st.sampled_from(ROUNDINGS))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_float64_is_not_rounded(x, rounding):
     got = round_to(x, "float64", rounding)
     assert got.dtype == np.float64

@@ -128,7 +128,7 @@ def test_parameters_are_those_of_the_sources(arch, dtype, out):
 
 @pytest.mark.parametrize(("arch", "dtype", "out"), PAIRS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_bits(arch, dtype, out, data):
     k = data.draw(st.sampled_from([1, 3, 4, 8, 16, 20]))
     word = st.integers(0, 2 ** WIDTH[dtype] - 1)
@@ -139,7 +139,7 @@ def test_any_bits(arch, dtype, out, data):
 
 
 def family(name: str, dtype: str, out: str, rng: np.random.Generator) -> tuple:
-    """40 dot products of one kind: a (40, K), b (40, K), c (40)."""
+    """20 dot products of one kind: a (20, K), b (20, K), c (20)."""
     emin, fraction = LIMITS[dtype]
     emin_out, fraction_out = LIMITS[out]
     k = int(rng.choice([4, 8, 16, 32]))
@@ -150,39 +150,39 @@ def family(name: str, dtype: str, out: str, rng: np.random.Generator) -> tuple:
             [-1, 1], shape
         )
 
-    shape = (40, k)
+    shape = (20, k)
     a, b = draw(shape, -3, 3, fraction), draw(shape, -3, 3, fraction)
-    c = draw(40, -6, 9, fraction_out)
+    c = draw(20, -6, 9, fraction_out)
     if name == "subnormal":
         a = draw(shape, emin - fraction - 1, emin + 1, fraction)
-        c = draw(40, max(emin_out - fraction_out, emin - 20), emin + 3, fraction_out)
+        c = draw(20, max(emin_out - fraction_out, emin - 20), emin + 3, fraction_out)
     elif name == "cancellation":
         a[:, 1::2], b[:, 1::2] = -a[:, ::2], b[:, ::2] * (1 + rng.integers(0, 2) * 2.0**-fraction)
-        c = rng.choice([0, -0.0, 1, 2.0**-20], 40)
+        c = rng.choice([0, -0.0, 1, 2.0**-20], 20)
     elif name == "gaps":
         far = rng.integers(0, 34, shape)
         a, b = a * 2.0 ** -(far // 2), b * 2.0 ** (far // 2 - far)
-        c = draw(40, -30, 4, fraction_out)
+        c = draw(20, -30, 4, fraction_out)
     elif name == "overflow":
         reach = min(1 - emin_out, 2 * (1 - emin))
         a, b = (
             draw(shape, reach // 2 - 2, reach // 2, fraction),
             np.abs(b) * 2.0 ** (reach // 2 - 4),
         )
-        c = draw(40, 1 - emin_out, 1 - emin_out, fraction_out)
+        c = draw(20, 1 - emin_out, 1 - emin_out, fraction_out)
     elif name == "underflow":
         goal = max(emin_out - fraction_out - 8, 2 * (emin - fraction))
         a, b = a * 2.0 ** (goal // 2), b * 2.0 ** (goal - goal // 2)
-        c = rng.choice([0, -0.0, 1, -1, 3], 40) * 2.0 ** (emin_out - fraction_out)
+        c = rng.choice([0, -0.0, 1, -1, 3], 20) * 2.0 ** (emin_out - fraction_out)
     elif name == "zeros":
         a = np.where(rng.random(shape) < 0.6, rng.choice([0.0, -0.0], shape), a)
-        a[rng.random(40) < 0.4] = -0.0
-        c = rng.choice([0.0, -0.0, 1.0], 40)
+        a[rng.random(20) < 0.4] = -0.0
+        c = rng.choice([0.0, -0.0, 1.0], 20)
     elif name == "special":
         odd = [np.inf, -np.inf, np.nan, 0.0, -0.0]
         a = np.where(rng.random(shape) < 0.05, rng.choice(odd, shape), a)
         b = np.where(rng.random(shape) < 0.05, rng.choice(odd, shape), b)
-        c = np.where(rng.random(40) < 0.2, rng.choice(odd, 40), c)
+        c = np.where(rng.random(20) < 0.2, rng.choice(odd, 20), c)
     return round_to(a, dtype), round_to(b, dtype), round_to(c, out)
 
 
@@ -202,7 +202,7 @@ FAMILIES = [
 @pytest.mark.parametrize(("arch", "dtype", "out"), PAIRS)
 def test_families(arch, dtype, out, name):
     rng = np.random.default_rng(FAMILIES.index(name))
-    for _ in range(3):
+    for _ in range(2):
         assert_equal(*family(name, dtype, out, rng), dtype, out, arch)
 
 
@@ -417,14 +417,14 @@ def test_errors_stay_below_the_bound(arch, kind):
         assert kind == "signed" or error.max() > bound / 40  # a bound that says something
 
 
-def test_a_million_dot_products(capsys):
+def test_many_dot_products(capsys):
     """Correctness of the chunks is tested above; the figure is printed, not asserted."""
     rng = np.random.default_rng(5)
-    a, b = (rng.standard_normal((10**6, 16)).astype(np.float16) for _ in range(2))
+    a, b = (rng.standard_normal((10**5, 16)).astype(np.float16) for _ in range(2))
     start = time.perf_counter()
     d = fused_dot_add(a, b, 0.0)
     seconds = time.perf_counter() - start
     picks = rng.integers(0, len(d), 200)
     assert np.array_equal(d[picks], fused_dot_add(a[picks], b[picks], 0.0))
     with capsys.disabled():
-        print(f"\n10^6 dot products of 16 products: {seconds:.2f} s")
+        print(f"\n10^5 dot products of 16 products: {seconds:.2f} s")
