@@ -11,18 +11,16 @@ product in FP32 of what the bytes are, and of all of it, against one of what the
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.epilogues import in_a_row, samples
 from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import Written, origin, stored, write
+from benchmarks.forecast.written import Written, origin, parser, stored, write
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.rungs import predict_rung
@@ -263,12 +261,7 @@ def rows() -> tuple[str, str]:
 
 def main() -> int:
     """Predict or time all cases, as the options say."""
-    parser = argparse.ArgumentParser("benchmarks.fp8", description=__doc__.partition("\n")[0])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--predict", type=Path, metavar="FILE")
-    what.add_argument("--time", type=Path, metavar="FILE")
-    parser.add_argument("--device", default=DEVICE, help="to predict for (default: %(default)s)")
-    asked = parser.parse_args()
+    asked = parser("benchmarks.fp8", __doc__, DEVICE)[0].parse_args()
     before = origin(asked.device) if asked.predict else timed_at()
     found = []
     for row in predicted(asked.device) if asked.predict else timed():

@@ -179,7 +179,7 @@ def test_decode_takes_only_words_of_the_format(dtype):
 
 
 @given(st.floats(width=64))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_float64_is_its_own_bits(x):
     word = np.float64(x).view(np.uint64)
     assert encode(x, "float64") == word
@@ -253,7 +253,7 @@ def test_rounding_by_looking_at_all_numbers(dtype, rounding):
 
 
 @given(st.floats(width=64))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_formats_of_numpy_round_as_numpy_does(x):
     for dtype in OF_NUMPY:
         with np.errstate(over="ignore"):
@@ -265,7 +265,7 @@ def test_formats_of_numpy_round_as_numpy_does(x):
 
 
 @given(st.floats(width=32, allow_nan=False), st.sampled_from(SMALL), st.sampled_from(ROUNDINGS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_rounding_is_within_one_ulp_and_of_the_format(x, dtype, rounding):
     got = round_to(x, dtype, rounding)
     encode(got, dtype)
@@ -293,7 +293,7 @@ def test_what_rounding_refuses():
 
 
 @given(st.floats(width=64), st.sampled_from(ROUNDINGS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_float64_is_not_rounded(x, rounding):
     got = round_to(x, "float64", rounding)
     assert got.dtype == np.float64

@@ -11,7 +11,8 @@ from gemmlab.plots import number
 from gemmlab.plots.shared import style
 
 BITS = 32
-CHOICES = [name for name, form in FORMATS.items() if 8 * form.bytes <= BITS]
+# E4M3 has NaN in the place of infinities, which the explorer's sentences do not know.
+CHOICES = [name for name, form in FORMATS.items() if 16 <= 8 * form.bytes <= BITS]
 COLOURS = {"sign": "#F6D591", "exponent": "#B5DDF5", "fraction": "#8CCFBB"}
 WORDS = {
     "RN": "to nearest, ties to even",

@@ -25,8 +25,8 @@ PRODUCTS = [
     # Three tiles down: one block of a pair has none.
     pytest.param(product(300, 132, 136, "nn", beta=1), marks=MEASURING),
     product(72, 56, 72, "tn", out_dtype="float16", beta=1),
-    product(72, 136, 64, "tt", "bfloat16", "bfloat16", alpha=3),
-    product(72, 63, 72, "nt", "bfloat16"),
+    pytest.param(product(72, 136, 64, "tt", "bfloat16", "bfloat16", alpha=3), marks=MEASURING),
+    pytest.param(product(72, 63, 72, "nt", "bfloat16"), marks=MEASURING),
     product(67, 33, 70, beta=0.5),  # rows that neither cp.async nor the TMA can copy
 ]
 
@@ -42,12 +42,12 @@ def test_it_computes_any_product_and_counts_as_predicted(problem):
 
 @pytest.mark.parametrize("out_dtype", [pytest.param("float32", marks=MEASURING), "float16"])
 def test_b_comes_once_to_two_blocks_and_c_leaves_without_threads(out_dtype):
-    problem = product(256, 128, 192, out_dtype=out_dtype)
+    problem = product(256, 128, 128, out_dtype=out_dtype)
     alone, together = (
         run(kernel, problem, backend="simulator", tiling=SMALL).counters
         for kernel in (tma_stored, tma_multicast)
     )
-    steps, of_a, of_b = 3, 256 * 128, 128 * 128  # in bytes a step, rows of 64 elements
+    steps, of_a, of_b = 2, 256 * 128, 128 * 128  # in bytes a step, rows of 64 elements
     assert together["tensor_copy_bytes"] == steps * (of_a + of_b)
     assert alone["tensor_copy_bytes"] == steps * (of_a + 2 * of_b)
     assert together["global_store_requests"] == 0

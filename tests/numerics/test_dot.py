@@ -128,7 +128,7 @@ def test_parameters_are_those_of_the_sources(arch, dtype, out):
 
 @pytest.mark.parametrize(("arch", "dtype", "out"), PAIRS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_bits(arch, dtype, out, data):
     k = data.draw(st.sampled_from([1, 3, 4, 8, 16, 20]))
     word = st.integers(0, 2 ** WIDTH[dtype] - 1)
