@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from gemmlab import Tiling
-from gemmlab.formats import FORMATS
+from gemmlab.formats import EIGHT_BITS, FORMATS
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.problem import LAYOUTS, Gemm
 
-# Formats and the names of their CUDA data types.
-TYPES = tuple((form.name, form.library) for form in FORMATS.values())
+# Formats and the names of their CUDA data types; bytes are for cuBLASLt, another library.
+TYPES = tuple((f.name, f.library) for f in FORMATS.values() if f.name not in EIGHT_BITS)
 # The format of A and B that makes cuBLAS compute in another way than in float32.
 COMPUTE = (("float64", "CUBLAS_COMPUTE_64F"), ("tf32", "CUBLAS_COMPUTE_32F_FAST_TF32"))
 
