@@ -19,19 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import Written, origin, parser, stored, write
+from benchmarks.beside_torch import array, foretold, of_this_code, runner, timed_ways, write_file
+from benchmarks.forecast.written import Written, stored
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.formats import number_format
-from gemmlab.here.driver import numba_cuda
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
-from gemmlab.measure.backends import gpu
 
 DEVICE, PREDICTED, TIMED = "h100_sxm", "epilogues_predicted", "epilogues_timed"
-SAMPLES, SECONDS = 60, 0.5  # of launches alone; of launches in a row
 WAYS = "ours", "torch", "torch_fused"
 
 
@@ -82,10 +79,7 @@ def predicted(device: str) -> Iterator[dict[str, Any]]:
     """Predict all cases."""
     for case in CASES:
         found = predict_rung(case.problem, device, rung(case))
-        yield said(case) | {
-            "seconds": found.seconds, "by": found.bottleneck, "times": dict(found.times),
-            "sustained": found.sustained, "watts": found.load.watts,
-        }  # fmt: skip
+        yield said(case) | foretold(found)
 
 
 # ------------------------------------------------------------------------------------------ timing
@@ -95,9 +89,7 @@ def timed() -> Iterator[dict[str, Any]]:
     """Time all cases on the GPU that is here, each way in turn."""
     for case in CASES:
         calls, error = prepared(case)
-        found = {way: {"ns": samples(call), "sustained": in_a_row(call)}
-                 for way, call in calls.items()}  # fmt: skip
-        yield said(case) | {"ways": found, "errors": error}
+        yield said(case) | {"ways": timed_ways(calls), "errors": error}
 
 
 def prepared(case: Case) -> tuple[dict[str, Callable], dict[str, float]]:
@@ -112,9 +104,10 @@ def prepared(case: Case) -> tuple[dict[str, Callable], dict[str, float]]:
     c, bias = draw(p.m, p.n).to(kind), draw(p.n).to(kind)
     w = b.T if p.layout[1] == "t" else b
     added = bias.expand(p.m, p.n) if case.bias else None
-    runner = _runner(case, a, b, c, added)
+    kernel = rung(case, None if added is None else array(added))
+    call = runner(kernel, p, (a, b, c))
     right = _right(case, a, w, c, bias)
-    calls = {"ours": lambda: runner.call(*runner._arguments(p))} | _by_torch(case, a, w, c, bias)
+    calls = {"ours": lambda: call.call(*call._arguments(p))} | _by_torch(case, a, w, c, bias)
     errors = {}
     for way, call in calls.items():
         result = call()
@@ -124,25 +117,6 @@ def prepared(case: Case) -> tuple[dict[str, Callable], dict[str, float]]:
             c.copy_(draw(p.m, p.n))
             right = _right(case, a, w, c, bias)
     return calls, errors
-
-
-def _runner(case: Case, a: Any, b: Any, c: Any, added: Any) -> gpu.Runner:
-    """Return the kernel on matrices of PyTorch."""
-    p = case.problem
-    matrices = gpu.Matrices.__new__(gpu.Matrices)
-    matrices.a, matrices.b, matrices.c = map(_array, (a, b, c))
-    kernel = rung(case, None if added is None else _array(added))
-    return gpu.Runner(kernel, p, kernel.choose(None, p), matrices)
-
-
-def _array(tensor: Any) -> Any:
-    """Return a tensor's memory as Numba has it; words of 16 bits where it is bfloat16."""
-    import cupy
-    import torch
-
-    if tensor.dtype == torch.bfloat16:
-        return numba_cuda().as_cuda_array(cupy.asarray(tensor.view(torch.int16)).view("uint16"))
-    return numba_cuda().as_cuda_array(tensor)
 
 
 def _right(case: Case, a: Any, w: Any, c: Any, bias: Any) -> Any:
@@ -181,35 +155,6 @@ def _by_torch(case: Case, a: Any, w: Any, c: Any, bias: Any) -> dict[str, Callab
         "torch": lambda: follows(torch.nn.functional.linear(a, w.T, bias)),
         "torch_fused": lambda: fused(bias, a, w, use_gelu=case.activation == "gelu"),
     }
-
-
-def samples(call: Callable) -> list[int]:
-    """Return durations of calls that find nothing in L2 [ns]."""
-    cuda, found = numba_cuda(), []
-    start, end = (cuda.event(timing=True) for _ in range(2))
-    for _ in range(gpu.WARM_UP + SAMPLES):
-        gpu.flush(cuda)
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        found.append(round(1e6 * cuda.event_elapsed_time(start, end)))
-    return found[gpu.WARM_UP :]
-
-
-def in_a_row(call: Callable) -> float:
-    """Return the time of a call in the last part of many in a row [s]."""
-    cuda = numba_cuda()
-    start, end = (cuda.event(timing=True) for _ in range(2))
-    count = max(4, round(SECONDS * 1e9 / median(samples(call)[:5])))
-    for _ in range(count):
-        call()
-    start.record()
-    for _ in range(count):
-        call()
-    end.record()
-    end.synchronize()
-    return 1e-3 * cuda.event_elapsed_time(start, end) / count
 
 
 # ------------------------------------------------------------------------------------------- table
@@ -254,26 +199,12 @@ def _cells(times: dict[str, float], error: float) -> Sequence[str]:
 
 def check(case: Case, told: dict[str, Any], found: dict[str, Any]) -> None:
     """Raise ValueError unless this code was predicted and timed, and C was right."""
-    if not said(case).items() <= told.items() or not said(case).items() <= found.items():
-        raise ValueError(f"{case}: other code was predicted or timed than is here")
+    of_this_code(said(case), told, found)
     most = 2 * number_format(case.problem.dtype).unit_roundoff
     for way, error in found["errors"].items():
         if not error < most:
             raise ValueError(f"{case}: C by {way} was off by {error}")
 
 
-def main() -> int:
-    """Predict or time, as the options say."""
-    asked = parser("benchmarks.epilogues", __doc__, DEVICE)[0].parse_args()
-    before = origin(asked.device) if asked.predict else timed_at()
-    found = []
-    for row in predicted(asked.device) if asked.predict else timed():
-        print(row["case"], row.get("seconds") or {w: (median(x["ns"]) / 1e6, 1e3 * x["sustained"])
-              for w, x in row["ways"].items()}, row.get("errors", ""), flush=True)  # fmt: skip
-        found.append(row)
-    write(asked.predict or asked.time, before, found)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_file("benchmarks.epilogues", __doc__, DEVICE, predicted, timed))

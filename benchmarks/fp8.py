@@ -4,9 +4,9 @@
     python -m benchmarks.fp8 --time FILE
 
 Numbers are normal; each row of A and each column of B, or all of a matrix, is divided by the scale
-with which its largest element is E4M3's. PyTorch's `_scaled_mm` hands them to cuBLASLt, or to
-CUTLASS where each row has a scale of its own. Two errors are taken by norm: of the sum, against a
-product in FP32 of what the bytes are, and of all of it, against one of what they were rounded from.
+with which its largest element is E4M3's. PyTorch's `_scaled_mm` hands them to cuBLASLt. Two errors
+are taken by norm: of the sum, against a product in FP32 of what the bytes are, and of all of it,
+against one of what they were rounded from.
 """
 
 from __future__ import annotations
@@ -18,17 +18,14 @@ from functools import cache, partial
 from statistics import median
 from typing import Any, NamedTuple
 
-from benchmarks.epilogues import in_a_row, samples
-from benchmarks.forecast.others.timing import origin as timed_at
-from benchmarks.forecast.written import Written, origin, parser, stored, write
+from benchmarks.beside_torch import array, foretold, of_this_code, runner, timed_ways, write_file
+from benchmarks.forecast.written import Written, stored
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm, kernels
 from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.formats import FORMATS
-from gemmlab.here.driver import numba_cuda
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
-from gemmlab.measure.backends import gpu
 
 DEVICE, PREDICTED, TIMED = "h100_sxm", "fp8_predicted", "fp8_timed"
 DTYPE = "float8_e4m3fn"
@@ -107,10 +104,7 @@ def predicted(device: str) -> Iterator[dict[str, Any]]:
         if kind not in seen:
             seen[kind] = predict_rung(case.problem, device, rung(case))
         found = seen[kind]
-        yield said(case) | {
-            "seconds": found.seconds, "by": found.bottleneck, "times": dict(found.times),
-            "sustained": found.sustained, "watts": found.load.watts,
-        }  # fmt: skip
+        yield said(case) | foretold(found)
 
 
 # ------------------------------------------------------------------------------------------ timing
@@ -120,9 +114,7 @@ def timed() -> Iterator[dict[str, Any]]:
     """Time all cases on the GPU that is here, each way in turn."""
     for case in CASES:
         calls, errors = prepared(case)
-        found = {way: {"ns": samples(call), "sustained": in_a_row(call)}
-                 for way, call in calls.items()}  # fmt: skip
-        yield said(case) | {"ways": found, "errors": errors}
+        yield said(case) | {"ways": timed_ways(calls), "errors": errors}
 
 
 def prepared(case: Case, tiling: Any = None) -> tuple[dict[str, Callable], dict[str, list[float]]]:
@@ -134,12 +126,13 @@ def prepared(case: Case, tiling: Any = None) -> tuple[dict[str, Callable], dict[
     a, b = draw(p.m, p.k), draw(p.n, p.k)
     (x, r), (y, s) = (_scaled(v, case.lines) for v in (a, b))
     c = torch.zeros(p.m, p.n, device="cuda", dtype=getattr(torch, p.out_dtype))
-    runner = _runner(case, x, y, c, r, s, tiling)
+    kernel = rung(case, array(r[:, 0]), array(s[:, 0]))
+    call = runner(kernel, p, (x, y, c), tiling)
     by_torch = partial(
         torch._scaled_mm, x, y.T, r if case.lines else r[0, 0], s.T if case.lines else s[0, 0],
         out_dtype=c.dtype, use_fast_accum=case.fast,
     )  # fmt: skip
-    calls = {"ours": lambda: runner.call(*runner._arguments(p)), "torch": by_torch}
+    calls = {"ours": lambda: call.call(*call._arguments(p)), "torch": by_torch}
     sums, whole = (x.float() * r) @ (y.float() * s).T, a @ b.T
     errors = {}
     for way, call in calls.items():
@@ -156,26 +149,6 @@ def _scaled(x: Any, lines: bool) -> tuple[Any, Any]:
     most = x.abs().amax(1, keepdim=True) if lines else x.abs().amax().expand(len(x), 1)
     scale = (most / FORMATS[DTYPE].largest).contiguous()
     return (x / scale).to(getattr(torch, DTYPE)), scale
-
-
-def _runner(case: Case, a: Any, b: Any, c: Any, r: Any, s: Any, tiling: Any) -> gpu.Runner:
-    """Return the kernel on matrices of PyTorch."""
-    matrices = gpu.Matrices.__new__(gpu.Matrices)
-    matrices.a, matrices.b, matrices.c = map(_array, (a, b, c))
-    kernel = rung(case, _array(r[:, 0]), _array(s[:, 0]))
-    return gpu.Runner(kernel, case.problem, kernel.choose(tiling, case.problem), matrices)
-
-
-def _array(tensor: Any) -> Any:
-    """Return a tensor's memory as Numba has it; words where NumPy does not have its numbers."""
-    import cupy
-    import torch
-
-    words = {torch.bfloat16: (torch.int16, "uint16"), torch.float8_e4m3fn: (torch.uint8, "uint8")}
-    if tensor.dtype in words:
-        of_torch, name = words[tensor.dtype]
-        return numba_cuda().as_cuda_array(cupy.asarray(tensor.view(of_torch)).view(name))
-    return numba_cuda().as_cuda_array(tensor)
 
 
 # ------------------------------------------------------------------------------------------- table
@@ -224,8 +197,7 @@ def cases() -> list[Timed]:
 
 
 def _timed(case: Case, told: dict[str, Any], found: dict[str, Any]) -> Timed:
-    if not said(case).items() <= told.items() or not said(case).items() <= found.items():
-        raise ValueError(f"{case}: other code was predicted or timed than is here")
+    of_this_code(said(case), told, found)
     ours, torch = (found["errors"][way][0] for way in WAYS)
     if not ours <= MOST_ERROR * torch:
         raise ValueError(f"{case}: the sums were off by {ours}, PyTorch's by {torch}")
@@ -259,18 +231,5 @@ def rows() -> tuple[str, str]:
     ), table(head, cells)
 
 
-def main() -> int:
-    """Predict or time all cases, as the options say."""
-    asked = parser("benchmarks.fp8", __doc__, DEVICE)[0].parse_args()
-    before = origin(asked.device) if asked.predict else timed_at()
-    found = []
-    for row in predicted(asked.device) if asked.predict else timed():
-        print(row["case"], row.get("seconds") or {w: (median(x["ns"]) / 1e6, 1e3 * x["sustained"])
-              for w, x in row["ways"].items()}, row.get("errors", ""), flush=True)  # fmt: skip
-        found.append(row)
-    write(asked.predict or asked.time, before, found)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_file("benchmarks.fp8", __doc__, DEVICE, predicted, timed))

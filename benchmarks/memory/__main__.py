@@ -137,6 +137,12 @@ def main() -> int:
             rows.append(streamed(f"{name}_{resident}", resident, every))
     for threads in (32, 64, 128, 256, 512, 1024):
         rows += [in_turn(threads, resident) for resident in (1, 2) if threads * resident <= 2048]
+    record(rows)
+    return 0
+
+
+def record(rows: list[dict[str, Any]]) -> None:
+    """Write rows to the file that the command line names, with where they come from."""
     here = detect()
     told = {
         "device": here.name, "device_title": here.title, "driver": gpu_status().driver,
@@ -145,7 +151,6 @@ def main() -> int:
     store.write(sys.argv[1], told, {"rows": rows})
     for row in rows:
         print(row)
-    return 0
 
 
 def rounded(value: float) -> float:

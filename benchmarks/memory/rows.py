@@ -20,11 +20,9 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.memory.__main__ import rounded
+from benchmarks.memory.__main__ import record, rounded
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status, stamp
 from gemmlab.instructions.host import described
-from gemmlab.measure import store
 
 SOURCE = Path(__file__).with_suffix(".cu")
 PITCHES = 5760, 5776, 5792, 5808, 5824, 5840, 5856, 5872, 5888  # in steps of 16 bytes
@@ -79,13 +77,7 @@ def main() -> int:
     rows = [
         {"name": f"{kind}_{x}", "rate": rounded(of[kind](x)), "unit": "B/s"} for kind, x in asked
     ]
-    told = {
-        "device": here.name, "device_title": here.title, "driver": gpu_status().driver,
-        **stamp("date", "gemmlab"),
-    }  # fmt: skip
-    store.write(sys.argv[1], told, {"rows": rows})
-    for row in rows:
-        print(row)
+    record(rows)
     return 0
 
 
