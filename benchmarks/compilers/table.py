@@ -126,7 +126,10 @@ def differing(topic: str) -> str:
 
 
 def _cell(outcome: str) -> str:
-    return outcome.replace("|", "\\|").replace("<", "&lt;") or "none"
+    # A page takes bars for cells, angles for HTML, and brackets for links.
+    for sign, shown in (("|", "\\|"), ("<", "&lt;"), ("[", "\\[")):
+        outcome = outcome.replace(sign, shown)
+    return outcome or "none"
 
 
 def _mended(one: differences.Difference) -> str:

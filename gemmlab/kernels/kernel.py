@@ -42,6 +42,11 @@ def no_options(*arguments: object) -> Mapping[str, Any]:
     return {}
 
 
+def no_error(problem: Gemm) -> float:
+    """Give 0: products are as exact as the problem's formats say."""
+    return 0.0
+
+
 def no_workspace(problem: Gemm, tiling: Tiling) -> tuple[Workspace, ...]:
     """Give no arrays beside A, B and C."""
     return ()
@@ -178,8 +183,8 @@ class Kernel(Launched):
     tilings : the tilings that are recorded, to be compared; its default alone where empty
     arithmetic : formats that go together: of A and B, of the sum, of C; see `Gemm.arithmetic`
     layouts : layouts of the operands that it takes, see `Gemm.layout`
-    product_error : relative error of the product of two elements, where a kernel takes them in
-        parts; 0 where it takes them as they are
+    product_error : problem -> error of a product beyond `Gemm.tolerance`, relative to the sum of
+        its magnitudes: where a kernel takes elements in parts, or sums with fewer bits
     machine : "gpu", for Numba-CUDA kernels, or "cpu"
     library : True where `build` gives a library's routine: it runs, but cannot be simulated
     """
@@ -211,7 +216,7 @@ class Kernel(Launched):
     suggest: Callable[[Gemm, Device], Tiling] | None = None
     persistent: bool = False
     cluster: int = 1
-    product_error: float = 0.0
+    product_error: Callable[[Gemm], float] = no_error
 
     @property
     def launches(self) -> tuple[Launched, ...]:
@@ -225,7 +230,7 @@ class Kernel(Launched):
         >>> 2**24 * (kernels.tcec_split.tolerance(Gemm(8, 8, 1)) - Gemm(8, 8, 1).tolerance)
         12.0
         """
-        return problem.tolerance + self.product_error
+        return problem.tolerance + self.product_error(problem)
 
     def check_problem(self, problem: Gemm) -> None:
         """Raise ValueError unless the kernel computes in the problem's formats and layout."""

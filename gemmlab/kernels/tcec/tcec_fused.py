@@ -303,6 +303,6 @@ tcec_fused = Kernel(
     variant=product_sums.variant,
     compile=compile_options,
     layouts=LAYOUTS,
-    product_error=product_sums.PRODUCT_ERROR,
+    product_error=product_sums.product_error,
     period=period,
 )

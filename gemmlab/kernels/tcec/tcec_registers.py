@@ -232,5 +232,5 @@ tcec_registers = Kernel(
     variant=product_sums.variant,
     compile=warp_mma.compile_options,
     layouts=LAYOUTS,
-    product_error=product_sums.PRODUCT_ERROR,
+    product_error=product_sums.product_error,
 )

@@ -331,8 +331,17 @@ def check(tiling: Tiling, fast: bool = False) -> None:
 
 DEFAULT = Tiling(block=(128, 192, DEPTH), stages=4)
 FAST = Tiling(block=(128, 256, DEPTH), stages=4)
-# Of 128 products that Tensor Cores sum, and two roundings by scales.
-ERROR = tensor_core_bound(DEPTH, EIGHT_BITS[0]) + 2.0**-23
+
+
+def sum_error(problem: Gemm, fast: bool = False) -> float:
+    """Give the error of sums that Tensor Cores make, of 128 products or of k, and of two scales.
+
+    >>> long = Gemm(8, 8, 4096, dtype="float8_e4m3fn")
+    >>> f"{sum_error(long):.3f}, {sum_error(long, fast=True):.3f}"
+    '0.017, 0.699'
+    """
+    products = problem.k if fast else min(DEPTH, problem.k)
+    return tensor_core_bound(products, problem.dtype) + 2.0**-23
 
 
 def with_scales(rows: Any = None, columns: Any = None, fast: bool = False) -> Kernel:
@@ -351,6 +360,7 @@ def with_scales(rows: Any = None, columns: Any = None, fast: bool = False) -> Ke
         variant=variant_of,
         result=partial(result, rows=rows, columns=columns),
         check=partial(check, fast=fast),
+        product_error=partial(sum_error, fast=fast),
     )
 
 
@@ -372,5 +382,5 @@ fp8_scaled = replace(
     ),
     layouts=("nt",),
     tilings=(DEFAULT,),
-    product_error=ERROR,
+    product_error=sum_error,
 )  # fmt: skip

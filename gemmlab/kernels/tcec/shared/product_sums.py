@@ -228,6 +228,10 @@ def flops(problem: Gemm, tiling: Tiling) -> dict[str, int]:
     return {"float16": PRODUCTS * tiling.padded_flops(problem)}
 
 
-# Of a product, relative: each operand is its two parts but for 2⁻¹¹ of its low one, and low parts
-# are not multiplied by each other. A low part is at most 2⁻¹¹ of its operand.
-PRODUCT_ERROR = 3 * 2.0**-22
+def product_error(problem: Gemm) -> float:
+    """Give the relative error of a product, 3 · 2⁻²², whatever the problem.
+
+    Each operand is its two parts but for 2⁻¹¹ of its low one, and low parts are not multiplied by
+    each other. A low part is at most 2⁻¹¹ of its operand.
+    """
+    return 3 * 2.0**-22
