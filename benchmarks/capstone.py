@@ -26,14 +26,10 @@ from gemmlab.here import files
 from gemmlab.here.driver import stamp
 from gemmlab.kernels import own
 from gemmlab.measure import backends
+from gemmlab.measure.measurement import duration
 
 GPUS, BESIDE, WORKED = worklog.GPUS, worklog.BESIDE, worklog.WORKED
 FASTER = 4  # times, of the last entry over the first
-
-
-def duration(seconds: float) -> str:
-    """A duration in milliseconds."""
-    return f"{1e3 * seconds:.4g} ms"
 
 
 def forecasts() -> None:

@@ -76,7 +76,8 @@ def spread(heights: dict[str, float], apart: float) -> dict[str, float]:
 class DotError(Explorer):
     """Errors of emulated dot products below their bounds, by length and by way of summing.
 
-    k : products, a power of two from 16 to 4096; dtype : "float16", "bfloat16" or "tf32"
+    k : products, a power of two from 16 to 4096; dtype : "float16", "bfloat16", "tf32",
+        "float8_e4m3fn" or "float8_e5m2"
     arch : "sm_70", "sm_75", "sm_80" or "sm_90"; values : "positive" or "either sign"
 
     Raises ValueError for values that no control could show.

@@ -11,8 +11,7 @@ from gemmlab.plots import number
 from gemmlab.plots.shared import style
 
 BITS = 32
-# E4M3 has NaN in the place of infinities, which the explorer's sentences do not know.
-CHOICES = [name for name, form in FORMATS.items() if 16 <= 8 * form.bytes <= BITS]
+CHOICES = [name for name, form in FORMATS.items() if 8 * form.bytes <= BITS]
 COLOURS = {"sign": "#F6D591", "exponent": "#B5DDF5", "fraction": "#8CCFBB"}
 WORDS = {
     "RN": "to nearest, ties to even",
@@ -111,11 +110,15 @@ class Rounding(Explorer):
         text = f"{x!r} in {form.name}, {WORDS[mode]}: {self.rounded!r}."
         bits, e = digits(self.rounded, form), form.exponent_bits
         text += f"\nSign {bits[0]}, exponent {bits[1 : 1 + e]}, fraction {bits[1 + e :]}."
-        if np.isnan(x):
-            return f"{text}\nAn exponent of ones with a fraction that is not 0 is NaN: no number."
-        if np.isinf(self.rounded):
+        if np.isnan(self.rounded):
+            fraction = "that is not 0" if form.infinities else "of ones"
+            text += f"\nAn exponent of ones with a fraction {fraction} is NaN: no number."
+        elif np.isinf(self.rounded):
             text += "\nAn exponent of ones with a fraction of 0 is an infinity."
-            return f"{text} The largest number of {form.name} is {form.largest!r}."
+        if not np.isfinite(self.rounded):
+            none = "" if form.infinities else " and it has no infinity"
+            largest = f" The largest number of {form.name} is {form.largest!r}{none and ','}{none}."
+            return text if np.isnan(x) else text + largest
         place = float(ulp(x, form.name))
         text += f"\nNumbers are {style.raised(f'{place:.4g}')} apart here (one ulp)."
         if x == self.rounded:
@@ -163,7 +166,7 @@ class Rounding(Explorer):
         self.boxes.set_array(kinds)
         for digit, (marks,) in self.digits.items():
             marks.set_data(np.reshape(places[digit], (-1, 2)).T)
-        self.bit_axes.set_yticks([0.5, 1.5], ["float32", form.name], fontsize=style.TICK)
+        self.bit_axes.set_yticks([0.5, 1.5], ["float32", form.name.replace("_", "\n")], fontsize=style.TICK)
 
     # --------------------------------------------------------------------------------- the line
 
@@ -205,7 +208,8 @@ class Rounding(Explorer):
             goal, end = (self.rounded - middle) / place, 0.15
         else:
             goal, end = (last if x > 0 else first) + 0.8 * np.sign(x), 0.75
-        infinite = "" if np.isfinite(self.rounded) else "∞" if x > 0 else "−∞"
+        outside = "∞" if form.infinities else "NaN"
+        infinite = "" if np.isfinite(self.rounded) else outside if x > 0 else f"−{outside}"
         self.infinity.set(text=infinite, x=goal + 0.15 * np.sign(x))
         ax.set_xlim(min(first, goal) - 0.4, max(last, goal) + 0.4)
         self.marks.set_data(at, np.zeros_like(at))

@@ -24,6 +24,17 @@ RESOURCES = (
 )
 
 
+def duration(seconds: float) -> str:
+    """Return a time with three digits and its unit.
+
+    >>> duration(4.656e-05), duration(0.0123), duration(3.2)
+    ('46.6 µs', '12.3 ms', '3.20 s')
+    """
+    unit, size = next((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("µs", 0)) if seconds >= s)
+    value = seconds / (size or 1e-6)
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One kernel run on one problem; fields are named as in `Prediction`.

@@ -22,7 +22,7 @@ from gemmlab.kernels.hashing import source_hash
 from gemmlab.measure import records
 from gemmlab.measure.backends import run as run_backend
 from gemmlab.measure.backends.timing import DATA
-from gemmlab.measure.measurement import Measurement
+from gemmlab.measure.measurement import Measurement, duration
 from gemmlab.model import predict
 from gemmlab.problem import LAYOUTS, Gemm
 
@@ -261,17 +261,6 @@ def table(points: Iterable[Point], folder: Path, device: str) -> str:
         f"{'predicted for one launch of each that would be measured':<56}{duration(total):>10}"
     )
     return "\n".join(rows)
-
-
-def duration(seconds: float) -> str:
-    """Write seconds with a prefix and three digits.
-
-    >>> duration(0.0001234)
-    '123 us'
-    """
-    units = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
-    unit = next((u for u, size in units.items() if seconds >= size), "us")
-    return f"{seconds / units[unit]:.3g} {unit}"
 
 
 class Progress:

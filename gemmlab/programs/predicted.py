@@ -14,6 +14,7 @@ from gemmlab.compiled.forecast.source_page import LEAST, text_of, told
 from gemmlab.compiled.forecast.telling import PARTS, LineTime, sentence
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import version
+from gemmlab.measure.measurement import duration
 from gemmlab.programs import beside
 from gemmlab.programs.predicting import Formats, Launch, Told, titles
 
@@ -23,19 +24,6 @@ if TYPE_CHECKING:
 WIDTH = 80
 MOST = 6  # lines of a kernel that are told as text
 LIMITS = PARTS | {"sm": "the SMs themselves", "blocks": "the handing out of blocks"}
-
-
-def duration(seconds: float) -> str:
-    """Return a time with three digits and its unit.
-
-    >>> duration(4.656e-05), duration(0.0123), duration(3.2)
-    ('46.6 µs', '12.3 ms', '3.20 s')
-    """
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size or unit == "µs":
-            value = seconds / size
-            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
-    raise AssertionError
 
 
 def size(sizes: Sequence[int]) -> str:

@@ -108,7 +108,21 @@ def test_no_two_marks_look_alike_and_x_is_in_sight(dtype, x):
     far = abs(x) >= 2 * FORMATS[dtype].largest
     assert ("x, further out" in written) == far
     beyond = not np.isfinite(explorer.rounded)
-    assert ("∞" in written or "−∞" in written) == beyond
+    outside = "∞" if FORMATS[dtype].infinities else "NaN"
+    assert (outside in written or f"−{outside}" in written) == beyond
+
+
+def test_a_format_without_infinities_says_so(rounding):
+    rounding.dtype.value = "float8_e4m3fn"
+    for x, what in ((448.0, "x is one of them."), (500.0, "a fraction of ones is NaN: no number.")):
+        rounding.x.value = x
+        assert what in rounding.message
+    assert (
+        "The largest number of float8_e4m3fn is 448.0, and it has no infinity." in rounding.message
+    )
+    rounding.x.value = float("nan")
+    assert rounding.message.endswith("a fraction of ones is NaN: no number.")
+    assert "largest" not in rounding.message
 
 
 @pytest.mark.parametrize("x", [1e-45, 65519.0, -1e300])
@@ -124,12 +138,14 @@ def test_special_values_show_their_bits(dtype, typed):
     before = explorer.picture.png
     explorer.x.text.value = typed
     x = float(typed)
-    assert np.array_equal(explorer.rounded, x, equal_nan=True)
+    kept = x if form.infinities or np.isfinite(x) else np.copysign(np.nan, x)
+    assert np.array_equal(explorer.rounded, kept, equal_nan=True)
     assert np.signbit(explorer.rounded) == np.signbit(x)
-    assert drawn_bits(explorer, 1) == digits(x, form)
+    assert drawn_bits(explorer, 1) == digits(kept, form)
     assert explorer.picture.png != before
     words = {"nan": "no number", "-0.0": "x is one of them"}
-    assert words.get(typed, "is an infinity") in explorer.message
+    infinite = "is an infinity" if form.infinities else "no number"
+    assert words.get(typed, infinite) in explorer.message
     assert Rounding(x, dtype).picture.png == explorer.picture.png
 
 

@@ -9,8 +9,9 @@ import pytest
 from benchmarks.forecast.compiled.cubins import kept
 from gemmlab import cuda
 from gemmlab.cli import main
+from gemmlab.measure.measurement import duration
 from gemmlab.programs import predicting
-from gemmlab.programs.predicted import WIDTH, duration
+from gemmlab.programs.predicted import WIDTH
 from gemmlab.simt.cuda.kernels import Call, watching
 
 PROGRAM = """

@@ -29,6 +29,7 @@ from gemmlab.here.compilers import lacking
 from gemmlab.kernels import Kernel, own
 from gemmlab.measure import records
 from gemmlab.measure.backends.trial import told
+from gemmlab.measure.measurement import duration
 from gemmlab.model import predict
 from gemmlab.problem import LAYOUTS, Gemm
 from gemmlab.tiling import Tiling
@@ -209,11 +210,6 @@ def within(found: Finding, beside: Yardstick) -> Finding:
 def ms(seconds: float) -> str:
     """A duration in milliseconds."""
     return f"{1000 * seconds:.3g} ms"
-
-
-def duration(seconds: float) -> str:
-    """A duration in microseconds or milliseconds."""
-    return ms(seconds) if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
 def refused(error: Exception) -> Finding | str:

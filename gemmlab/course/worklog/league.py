@@ -18,12 +18,12 @@ from gemmlab.course.grading.processes import Grader
 from gemmlab.course.grading.table import csv_of
 from gemmlab.course.judging import drawing
 from gemmlab.course.judging.apart import NotJudged
-from gemmlab.course.judging.timed import duration
 from gemmlab.course.worklog.entries import Entry, rung_of_text
 from gemmlab.course.worklog.judging import GPUS, Judged, judge
 from gemmlab.course.worklog.log import entries_of
 from gemmlab.course.worklog.shapes import SHAPES, Shape
 from gemmlab.here import files
+from gemmlab.measure.measurement import duration
 
 
 @dataclass(frozen=True)

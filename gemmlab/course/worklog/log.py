@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gemmlab.course.judging.apart import NotJudged
-from gemmlab.course.judging.timed import duration
 from gemmlab.course.text import Markdown
 from gemmlab.course.worklog import page
 from gemmlab.course.worklog.entries import SENTENCES, Entry, launch_of, rung_of, text_of
@@ -19,7 +18,7 @@ from gemmlab.device import device
 from gemmlab.here import files
 from gemmlab.kernels import Kernel
 from gemmlab.measure import backends
-from gemmlab.measure.measurement import Measurement
+from gemmlab.measure.measurement import Measurement, duration
 from gemmlab.problem import Gemm, Operands
 
 MOST = 8 << 20  # bytes of a log

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gemmlab import kernels
-from gemmlab.course.judging.timed import duration
 from gemmlab.course.worklog.entries import SENTENCES, Entry
 from gemmlab.course.worklog.judging import GPUS
 from gemmlab.course.worklog.shapes import Shape
 from gemmlab.device import device
 from gemmlab.measure import records
+from gemmlab.measure.measurement import duration
 
 # `python -m benchmarks.capstone --forecasts` writes both.
 BESIDE = Path(__file__).with_name("beside.json")  # predictions of the course's kernels

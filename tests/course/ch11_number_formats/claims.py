@@ -6,11 +6,11 @@ import numpy as np
 
 from gemmlab import numerics
 from gemmlab.course.ch11_number_formats import guesses
-from gemmlab.numerics import FORMATS, TENSOR_CORES
+from gemmlab.numerics import FORMATS, TENSOR_CORES, round_to, ulp
 from tests.course.sentences import Claims, about
 
 HALF, BRAIN, SINGLE, TF32 = (FORMATS[name] for name in ("float16", "bfloat16", "float32", "tf32"))
-EIGHT = FORMATS["float8_e4m3fn"]
+EIGHT, WIDE = FORMATS["float8_e4m3fn"], FORMATS["float8_e5m2"]
 VOLTA, HOPPER = TENSOR_CORES["sm_70"], TENSOR_CORES["sm_90"]
 
 
@@ -158,6 +158,15 @@ def claims(c: Claims) -> None:
     c.given("the rung's stage", "sum 128 products")
     c.tested("test_times_of_bytes_are_those_recorded", "8192×8192×8192 takes it 0.81 ms",
              "0.76 ms without", "1.52 ms")  # fmt: skip
+    c.at("bytes-explorer")
+    c.given("the explorer's cases", "around 300", "make of 500", "the three ways")
+    c.at("explorer-bytes-answers")
+    c.holds("{} and {}.", *(float(ulp(300, name)) for name in (EIGHT.name, WIDE.name)))
+    assert EIGHT.fraction_bits - WIDE.fraction_bits == 1  # "one bit less"
+    c.holds("goes on to {}", WIDE.largest)
+    c.holds("stays at {}.", float(round_to(500, EIGHT.name, "RZ")))
+    c.holds("gives {}, too", float(round_to(500, EIGHT.name, saturate=True)))
+    c.tested("test_what_to_find_in_the_explorers_of_bytes", "largest of 64 errors")
     c.at("check")
     c.given("a question", "10⁻⁶ to 10⁶ with three decimal digits")
     c.holds(

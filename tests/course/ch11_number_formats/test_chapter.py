@@ -9,6 +9,7 @@ from benchmarks import clusters, fp8
 from benchmarks.hardware import store
 from gemmlab import numerics
 from gemmlab.course.ch11_number_formats import guesses as number_formats
+from gemmlab.explorers import dot_error
 from gemmlab.numerics import FORMATS, TENSOR_CORES
 
 U = FORMATS["float32"].unit_roundoff
@@ -64,6 +65,21 @@ def test_what_to_find_in_the_rounding_explorer():
     small = abs(float(numerics.round_to(1e-7, "float16")) / 1e-7 - 1)
     assert small > 100 * FORMATS["float16"].unit_roundoff
     assert FORMATS["float16"].smallest <= 1e-7 < 1e-5 < FORMATS["float16"].smallest_normal
+
+
+def test_what_to_find_in_the_explorers_of_bytes():
+    name = "float8_e4m3fn"
+    made = {how: float(numerics.round_to(500, name, how)) for how in ("RN", "RNA", "RZ")}
+    assert np.isnan([made["RN"], made["RNA"]]).all()
+    assert made["RZ"] == FORMATS[name].largest
+    errors = {way: dot_error.errors(way, name, "sm_90", "positive") for way in dot_error.ways(name)}
+    largest = {way: np.abs(of_way).max(axis=1) for way, of_way in errors.items()}
+    falls = [way for way, over_k in largest.items() if over_k[-1] < over_k[0]]
+    assert falls == ["outside"]
+    means = np.abs(errors["outside"]).mean(axis=1)
+    ratio = largest["outside"] / means
+    assert ratio[0] > 2 > 1.2 > ratio[-1]
+    assert dot_error.DOTS == 64
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "tf32"])
