@@ -226,8 +226,8 @@ def test_the_time_of_a_solution_is_predicted_once_and_where_no_answer_has_been(m
         timed.beside(Finding("passed"), answer, solution, example).facts for answer in (one, other)
     ]
     assert asked == [one, solution, other]
-    assert {dict(facts)["Beside it"] for facts in told} == {"the solution: 3e+03 ms"}
+    assert {dict(facts)["Beside it"] for facts in told} == {"the solution: 3.00 s"}
     assert [
         dict(facts)[f"Predicted for {timed.load_device(timed.RECORDED).title}"][:5]
         for facts in told
-    ] == ["2e+03", "4e+03"]
+    ] == ["2.00 ", "4.00 "]

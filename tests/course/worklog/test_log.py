@@ -74,7 +74,7 @@ def test_entries_are_kept_and_wrong_ones_are_told(log, tmp_path):
     shown = log.export(tmp_path / "mine.html", "<Ann>").read_text("utf-8")
     assert "a &lt;b&gt; &amp; c" in shown
     assert f"&lt;Ann&gt;, {date.today().isoformat()}" in shown
-    assert "No FP32 kernel takes less than 16 µs on an H200" in shown
+    assert "No FP32 kernel takes less than 16.0 µs on an H200" in shown
     assert "<dt>Came</dt><dd>–</dd>" in shown
     assert "http" not in shown
     assert "+def few(m, n):" in shown
