@@ -166,7 +166,8 @@ class Rounding(Explorer):
         self.boxes.set_array(kinds)
         for digit, (marks,) in self.digits.items():
             marks.set_data(np.reshape(places[digit], (-1, 2)).T)
-        self.bit_axes.set_yticks([0.5, 1.5], ["float32", form.name.replace("_", "\n")], fontsize=style.TICK)
+        names = "float32", form.name.replace("_", "\n")
+        self.bit_axes.set_yticks([0.5, 1.5], names, fontsize=style.TICK)
 
     # --------------------------------------------------------------------------------- the line
 
