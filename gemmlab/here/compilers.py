@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from gemmlab.device import Capability
-from gemmlab.here import numbas
+from gemmlab.here import halves, numbas
 from gemmlab.here.driver import WHEELS, run, tool
 
 # Instructions of one architecture alone, which have to be asked for: "sm_90a".
@@ -110,9 +110,16 @@ def ptx(function: Callable, signature: tuple, capability: Capability, **options:
     """Compile a kernel to PTX for a compute capability; neither such a GPU nor CUDA need be here.
 
     signature : Numba's types; options : those of `numba.cuda.compile_ptx`
+    Raises NotImplementedError for functions of 16-bit numbers that `halves` has not.
     """
     with numbas.own() as cuda, standing_in(capability):
-        return cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+        text = cuda.compile_ptx(function, signature, cc=capability, **options)[0]
+    if lacked := halves.undefined(text):
+        raise NotImplementedError(
+            f"{', '.join(lacked)}: Numba-CUDA has such functions of 16-bit numbers from C++, which is "
+            "not compiled here; compute in float32, or take numba-cuda-mlir, which has them"
+        )
+    return text
 
 
 @cache
@@ -134,20 +141,28 @@ def load() -> None:
 def standing_in(capability: Capability) -> Iterator[None]:
     """Let Numba find a GPU of a compute capability, and no need of NVRTC, while it compiles.
 
-    Numba has an option for the first of these alone, `FORCE_CUDA_CC`. Hence three attributes of its
+    Numba has an option for the first of these alone, `FORCE_CUDA_CC`. Hence four attributes of its
     modules have other values meanwhile, under the lock that all compiling takes: what other threads
     compile is for the GPU that is there.
     """
     from numba.cuda import config, cuda_paths, dispatcher
     from numba.cuda.core.compiler_lock import global_compiler_lock
+    from numba.cuda.cudadrv import nvvm
 
-    stand_in = SimpleNamespace(compute_capability=capability)
+    stand_in, compile_ir = SimpleNamespace(compute_capability=capability), nvvm.compile_ir
+
+    def compile_halves(llvm: str | list[str], **options: Any) -> bytes:
+        texts = [llvm] if isinstance(llvm, str) else llvm
+        return compile_ir([halves.defined(text) for text in texts], **options)
+
     replaced = (
         # NVRTC, 90 MB to download, would say which capabilities there are, and compile nothing.
         (config, "FORCE_CUDA_CC", capability),
         (cuda_paths, "_get_nvrtc_path", lambda: SimpleNamespace(by="not looked for", info=None)),
         # Device functions are compiled for the GPU that is there, whatever `cc` says.
         (dispatcher, "get_current_device", lambda: stand_in),
+        # NVRTC would also compile what float16 is computed by.
+        (nvvm, "compile_ir", compile_halves),
     )
     with global_compiler_lock:
         before = [getattr(module, name) for module, name, _ in replaced]

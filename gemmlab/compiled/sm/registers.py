@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemmlab.compiled.sass.listing import Instruction, Predicate, Register, parse
+from gemmlab.compiled.sass.listing import Immediate, Instruction, Predicate, Register, parse
 from gemmlab.compiled.sm.compiled import compiled
 from gemmlab.compiled.sm.facts import Facts
 from gemmlab.compiled.sm.result import SCHEDULERS
@@ -38,10 +38,12 @@ def reads(instruction: Instruction) -> list[Read]:
     [Read(register=4, place=0, reused=True), Read(register=19, place=1, reused=False), \
 Read(register=5, place=2, reused=False)]
     """
-    found = []
-    place = 0
+    found: list[Read] = []
+    place, before = 0, None
     for operand in map(parse, _sources(instruction)):
-        if isinstance(operand, Predicate):
+        halves = isinstance(operand, Immediate) and isinstance(before, Immediate)  # of one operand
+        before = operand
+        if isinstance(operand, Predicate) or halves:
             continue
         if isinstance(operand, Register) and operand.file == "R" and not operand.is_zero:
             found.append(Read(operand.index, place, operand.reused))

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -139,3 +140,47 @@ def test_an_unknown_instruction_is_named():
     strange = replace(code.instructions[0], opcode="STRANGE", operands=())
     with pytest.raises(NotImplementedError, match="what STRANGE does is not known here"):
         launch(replace(code, instructions=(strange, *code.instructions[1:])), 1, 1, x).run()
+
+
+def in_float16(a, b, y):
+    """Functions of a half, or of two; where x is no number both branches leave row 12 alone."""
+    i = cuda.grid(1)
+    x, z = a[i], b[i]
+    y[0, i], y[1, i], y[2, i] = x / z, math.sqrt(x), cuda.fp16.hrsqrt(x)
+    y[3, i], y[4, i], y[5, i] = math.exp(x), cuda.fp16.hexp2(x), cuda.fp16.hexp10(x)
+    y[6, i], y[7, i], y[8, i] = math.log(x), math.log2(x), math.log10(x)
+    y[9, i], y[10, i] = cuda.fp16.hrcp(x), cuda.fp16.hfma(x, z, x)
+    y[11, i] = cuda.fp16.hmax(x, z) - cuda.fp16.hmin(abs(x), -z)
+    if x > z:
+        y[12, i] = math.floor(x)
+    if x <= z:
+        y[12, i] = math.ceil(z)
+
+
+def test_float16_is_computed_without_nvrtc():
+    """In the last place only where what the header mends is not what exact functions need."""
+    rng, n = np.random.default_rng(0), 1024
+    x = (4 * rng.standard_normal(n)).astype(np.float16)
+    z = (rng.standard_normal(n) * np.exp2(rng.integers(-14, 15, n))).astype(np.float16)
+    x[:4], y = (0, np.inf, np.nan, 6e-8), np.zeros((13, n), np.float16)
+    launch(listing(in_float16, (x, z, y)), n // 128, 128, x, z, y).run(100_000)
+    a, b = x.astype(float), z.astype(float)
+    with np.errstate(all="ignore"):
+        functions = a / b, np.sqrt(a), 1 / np.sqrt(a), np.exp(a), np.exp2(a), 10**a, np.log(a)
+        functions += np.log2(a), np.log10(a), 1 / a, a * b + a
+        right = np.array(functions).astype(np.float16)
+        right = [*right, np.fmax(x, z) - np.fmin(abs(x), -z)]
+        right.append(np.where(x > z, np.floor(x), np.where(x <= z, np.ceil(z), np.float16(0))))
+        off = ~((y == right) | np.isnan(y) & np.isnan(right))
+        near = np.abs(y - right) <= np.spacing(np.abs(right))
+    assert set(off.any(axis=1).nonzero()[0]) <= {3, 6, 8}  # exp, log, log10
+    assert off.sum() <= 4
+    assert near[off].all()
+
+
+def test_what_of_float16_is_not_compiled_here_is_named():
+    def sines(x):
+        x[0] = math.sin(x[0]) + math.tanh(x[0])
+
+    with pytest.raises(NotImplementedError, match=r"^hsin, htanh: Numba-CUDA has such .* in float32"):
+        listing(sines, (np.zeros(32, np.float16),), compiler="numba-cuda")

@@ -336,6 +336,9 @@ def f2f(o: Operands) -> Step:
     if (to, of) == ("F32", "F64"):
         put, b = o.to(0, np.float32), o.float64(1)
         return lambda mask: put(np.asarray(b()).astype(np.float32), mask)
+    if (to, of) == ("F16", "F32"):
+        write, a = o.to(0), o.float32(1)
+        return lambda mask: write(encoded(wide(a()), bfloat16=False), mask)
     raise NotImplementedError(str(o.instruction))
 
 

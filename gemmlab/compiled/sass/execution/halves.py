@@ -120,7 +120,7 @@ def hfma2(o: Operands) -> Step:
     """D = a·b + c of pairs; the compiler makes constants by it, as 0·0 + c."""
     if [str(t) for t in o.instruction.operands[1:3]] == ["-RZ", "RZ"]:
         return _constants(o)
-    return _made(o, lambda a, b, c: sum_to_odd(a * b, c + 0 * a))
+    return _made(o, lambda a, b, c: sum_to_odd(a * b, c))
 
 
 def _constants(o: Operands) -> Step:
@@ -141,7 +141,7 @@ def _constants(o: Operands) -> Step:
 def hadd2(o: Operands) -> Step:
     """D = a + b of pairs; F32: of one half, as float32."""
     if "F32" not in o.instruction.modifiers:
-        return _made(o, lambda a, b: sum_to_odd(a + 0 * b, b + 0 * a))
+        return _made(o, sum_to_odd)
     write, (a, b) = o.to(0, np.float32), sources(o)
     return lambda mask: write(np.asarray(a()[0] + b()[0]).astype(np.float32), mask)
 
