@@ -116,7 +116,7 @@ def ptx(function: Callable, signature: tuple, capability: Capability, **options:
         text = cuda.compile_ptx(function, signature, cc=capability, **options)[0]
     if lacked := halves.undefined(text):
         raise NotImplementedError(
-            f"{', '.join(lacked)}: Numba-CUDA has such functions of 16-bit numbers from C++, which is "
+            f"{', '.join(lacked)}: Numba-CUDA takes these functions of 16 bits from C++, which is "
             "not compiled here; compute in float32, or take numba-cuda-mlir, which has them"
         )
     return text
