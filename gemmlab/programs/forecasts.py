@@ -71,21 +71,41 @@ def forecasts(calls: Iterable[Call], device: str) -> list[LaunchForecast]:
     return [_forecast(call, device) for call in calls]
 
 
-def _forecast(call: Call, device: str) -> LaunchForecast:
+def predicted(call: Call, device: str) -> Forecast:
+    """Predict a launch that a program made.
+
+    Raises NotImplementedError for a kernel that the simulated GPU has in place of Numba's, which
+    Numba cannot compile.
+    """
     # This loads Numba, which the program has done.
     from gemmlab.compiled.forecast.kernel import predict_time
-    from gemmlab.compiled.forecast.telling import sentence
 
     chosen = call.kernel.targetoptions
     options = {name: chosen[name] for name in OPTIONS if chosen.get(name)}
+    try:
+        with generators():
+            return predict_time(
+                call.kernel, dim(call.grid), dim(call.block), *call.arguments, device=device,
+                shared_bytes=call.shared_bytes, **options,
+            )  # fmt: skip
+    except Exception:
+        if call.kernel.origin is None:
+            raise
+        raise NotImplementedError(
+            "it stands for a kernel of Numba's own, as of cuda.reduce, whose code is another"
+        ) from None
+
+
+def _forecast(call: Call, device: str) -> LaunchForecast:
+    from gemmlab.compiled.forecast.telling import sentence
+
     origin = call.kernel.origin or Origin.of(call.kernel.py_func)
     kind = origin.name, place(*origin[1:]), dim(call.grid), dim(call.block)
     try:
-        with stopping.limited(SECONDS, "the prediction"), generators():
-            found = predict_time(
-                call.kernel, *kind[2:], *call.arguments,
-                device=device, shared_bytes=call.shared_bytes, **options,
-            )  # fmt: skip
+        with stopping.limited(SECONDS, "the prediction"):
+            found = predicted(call, device)
+    except NotImplementedError as error:
+        return LaunchForecast(*kind, None, str(error))
     except Exception as error:
         return LaunchForecast(*kind, None, " ".join(trial.told(error).split()))
     return LaunchForecast(*kind, found.seconds, sentence(found), code_of(found, call, device))

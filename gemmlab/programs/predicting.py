@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -153,28 +154,11 @@ def _shape(argument: Any) -> Any:
 
 
 def _launch(call: Call) -> Launch:
-    chosen = call.kernel.targetoptions
-    options = {name: chosen[name] for name in forecasts.OPTIONS if chosen.get(name)}
     origin = call.kernel.origin or Origin.of(call.kernel.py_func)
+    arguments = (np.array(a) if isinstance(a, np.ndarray) else a for a in call.arguments)
+    kept = call._replace(arguments=tuple(arguments))
     grid, block = dim(call.grid), dim(call.block)
-    arguments = [np.array(a) if isinstance(a, np.ndarray) else a for a in call.arguments]
-
-    def predict(device: str) -> Forecast:
-        from gemmlab.compiled.forecast.kernel import predict_time
-
-        try:
-            with forecasts.generators():
-                return predict_time(
-                    call.kernel, grid, block, *arguments, device=device,
-                    shared_bytes=call.shared_bytes, **options,
-                )  # fmt: skip
-        except Exception:
-            if call.kernel.origin is None:
-                raise
-            raise NotImplementedError(
-                "it stands for a kernel of Numba's own, as of cuda.reduce, whose code is another"
-            ) from None
-
+    predict = partial(forecasts.predicted, kept)
     return Launch(origin.name, origin.file, origin.line, grid, block, predict)
 
 

@@ -147,7 +147,7 @@ def test_what_cannot_be_predicted_has_its_reason(monkeypatch, error):
 
     monkeypatch.setattr(time, "predict_time", refuse)
     [found] = forecasts([Call(counts_down, 1, 32, (), 0)], "h200")
-    expected = f"{type(error).__name__}: {error}"
+    expected = f"RuntimeError: {error}" if type(error) is RuntimeError else str(error)
     place = f"test_forecasts.py:{counts_down.py_func.__code__.co_firstlineno}"
     kind = "counts_down", place, (1, 1, 1), (32, 1, 1)
     assert found == LaunchForecast(*kind, None, expected)
@@ -192,11 +192,15 @@ def steps_of_all(x):
 @pytest.mark.ptxas
 def test_random_numbers_and_inlined_functions_are_predicted_and_a_wait_of_the_grid_is_refused():
     x, states = np.zeros(32, np.float32), cuda.random.create_xoroshiro128p_states(32, seed=1)
-    calls = Call(drawn, 1, 32, (np.array(states), x), 0), Call(steps_of_all, 1, 32, (x,), 0)
-    random, waits = forecasts(calls, "h200")
+    calls, kept = [Call(drawn, 1, 32, (np.array(states), x), 0)], FirstCalls()
+    calls.append(Call(steps_of_all, 1, 32, (x,), 0))
+    with watching(lambda launched: None, kept.keep):
+        cuda.reduce(lambda a, b: a + b)(x)
+    random, waits, stands_in = forecasts([*calls, *kept.calls.values()], "h200")
     assert 1e-6 < random.seconds < 1e-4, random.text
     assert waits.seconds is None
     assert "a kernel that waits for the whole grid" in waits.text
+    assert stands_in.text.startswith("it stands for a kernel of Numba's own")
 
 
 def compiled(registers=32, local=0, shared=0, text="", used=0.1, seconds=1e-5, blocks=1):

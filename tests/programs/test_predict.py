@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from benchmarks.forecast.compiled.cubins import kept
-from gemmlab import cuda
+from gemmlab import cuda, predict_time
 from gemmlab.cli import main
+from gemmlab.compiled.forecast.source_page import text_of
 from gemmlab.measure.measurement import duration
 from gemmlab.programs import predicting
 from gemmlab.programs.predicted import WIDTH
@@ -208,6 +209,17 @@ def test_what_a_program_prints_of_a_launch_that_did_not_run_whole_is_explained(
     printed = {True: "512.0\n", False: f"{size}.0\n"}[size > predicting.WHOLE] * bool(more)
     assert capsys.readouterr().err == printed
     assert any("printed" in one for one in predicting._remarks(launches, ended)) == said
+
+
+@pytest.mark.ptxas
+@pytest.mark.measuring
+def test_lines_of_a_kernel_that_vectorize_made_have_their_text():
+    triple = cuda.vectorize(["float32(float32)"], target="cuda")(lambda x: 3 * x)
+    x = np.zeros(1 << 16, np.float32)
+    found = predict_time(triple.kernel, 256, 256, x, x)
+    texts = [text_of(line).strip() for line in found.lines]
+    assert "out[i] = function(x0[i])" in texts
+    assert all(texts)
 
 
 def test_times_have_three_digits():

@@ -91,6 +91,7 @@ class Frame(NamedTuple):
 
 
 _PLACE = re.compile(r'File "([^"]*)", line (\d+)')
+_MADE = re.compile(r".*/(<[^/]*>)$")  # of what has no file Numba makes one in this folder
 
 
 def frames(cubin: bytes, kernel: str | None = None) -> dict[int, tuple[Frame, ...]]:
@@ -107,7 +108,7 @@ def frames(cubin: bytes, kernel: str | None = None) -> dict[int, tuple[Frame, ..
             inside, place = kernel in (None, begun[1]), ()
         elif inside and "//## File" in line:
             named = _PLACE.search(line)
-            one = Frame(named[1], int(named[2]))
+            one = Frame(_MADE.sub(r"\1", named[1]), int(named[2]))
             place, follows = ((*place, one) if follows else (one,)), True
         elif inside and (begun := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)):
             follows = False
