@@ -15,7 +15,7 @@ from gemmlab.compiled.forecast.telling import PARTS, LineTime, sentence
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import version
 from gemmlab.measure.measurement import duration
-from gemmlab.programs import beside
+from gemmlab.programs import nsight
 from gemmlab.programs.predicting import Formats, Launch, Told, titles
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _compared(launch: Launch) -> list[tuple[str, str, str, str]]:
     tell = {"s": duration, "count": "{:,.0f}".format, "part": "{:.0%}".format}
     return [
         (what, tell[kind](a), tell[kind](b), f"{a / b - 1:+.0%}" if b and kind != "part" else "")
-        for what, kind, a, b in beside.compared(made, launch.seen)
+        for what, kind, a, b in nsight.compared(made, launch.seen)
     ]
 
 
@@ -174,7 +174,7 @@ def _data(launch: Launch) -> dict[str, Any]:
         "block": launch.block,
         "launches": launch.count,
         "notes": launch.notes,
-        "seen": beside.data(launch.seen),
+        "seen": nsight.data(launch.seen),
         "forecasts": {
             name: {"error": made} if isinstance(made, str) else _forecast(made)
             for name, made in launch.made.items()

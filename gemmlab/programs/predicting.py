@@ -29,14 +29,14 @@ from gemmlab.device import device as device_called, name_of
 from gemmlab.here.compilers import lacking
 from gemmlab.here.detection import detect
 from gemmlab.measure.backends import trial
-from gemmlab.programs import beside, forecasts, running
+from gemmlab.programs import forecasts, nsight, running
 from gemmlab.simt.cuda.kernels import Call, Launched, watching
 from gemmlab.simt.launch import LANES
 from gemmlab.simt.report.report import Origin
 
 if TYPE_CHECKING:
     from gemmlab.compiled.forecast.kernel import Forecast
-    from gemmlab.programs.beside import Seen
+    from gemmlab.programs.nsight import Seen
 
 
 @dataclass
@@ -399,7 +399,7 @@ def split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 def verb(asked: argparse.Namespace, formats: Formats) -> int:
     """Forecast what is asked for, print it, and return the exit status."""
-    if asked.beside and (missing := beside.lacking()):
+    if asked.beside and (missing := nsight.lacking()):
         return _said(missing, NO_PROFILER)
     if asked.device is None:
         asked.device = detect().name if asked.beside else "h200"
@@ -423,8 +423,8 @@ def verb(asked: argparse.Namespace, formats: Formats) -> int:
     if asked.beside:
         try:
             program = None if is_compiled(Path(target)) else target
-            remarks += beside.look(launches, devices, asked, program)
-        except beside.ProfilerError as error:
+            remarks += nsight.look(launches, devices, asked, program)
+        except nsight.ProfilerError as error:
             return _said(f"--beside: {error}", NO_PROFILER)
     written = _written(asked, formats, Told(target, launches, devices, remarks))
     if written:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.forecast.compiled.cubins import kept
 from gemmlab import device
 from gemmlab.cli import main
-from gemmlab.programs import beside, predicted, predicting
+from gemmlab.programs import nsight, predicted, predicting
 
 TEXT = (Path(__file__).parent / "ncu.csv").read_text()  # two launches; the columns that are read
 
@@ -24,9 +24,9 @@ def profiler(tmp_path, monkeypatch):
         path = tmp_path / "ncu"
         path.write_text(f"#!{sys.executable}\nprint({text!r})\nraise SystemExit({status})\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setattr(beside, "ncu", lambda: str(path))
-        monkeypatch.setattr(beside, "gpu_status", lambda: SimpleNamespace(works=True))
-        for module in (beside, predicting, predicted):
+        monkeypatch.setattr(nsight, "ncu", lambda: str(path))
+        monkeypatch.setattr(nsight, "gpu_status", lambda: SimpleNamespace(works=True))
+        for module in (nsight, predicting, predicted):
             monkeypatch.setattr(module, "detect", lambda: device("h100_sxm"))
 
     return put
@@ -34,21 +34,21 @@ def profiler(tmp_path, monkeypatch):
 
 def test_what_the_profiler_wrote_is_read(profiler):
     profiler(TEXT)
-    turned, stencil = beside.profile(["python", "program.py"])
+    turned, stencil = nsight.profile(["python", "program.py"])
     assert (turned.grid, turned.block) == ((64, 64, 1), (32, 32, 1))
     assert turned.seconds == pytest.approx(33.344e-6)
     assert turned.counts["shared_load_wavefronts"] == 4_218_163
     assert stencil.issuing == 0.5715
     assert sum(stencil.waits.values()) == pytest.approx(1)
     assert max(stencil.waits, key=stencil.waits.get) == "results"
-    assert beside.matching([turned, stencil], "stencil", (64, 256, 1), (32, 8, 1)) is stencil
-    assert beside.matching([turned, stencil], "stencil", (64, 64, 1), (32, 8, 1)) is None
+    assert nsight.matching([turned, stencil], "stencil", (64, 256, 1), (32, 8, 1)) is stencil
+    assert nsight.matching([turned, stencil], "stencil", (64, 64, 1), (32, 8, 1)) is None
 
 
 def test_without_a_gpu_it_says_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(beside, "ncu", lambda: None)
+    monkeypatch.setattr(nsight, "ncu", lambda: None)
     why = "no NVIDIA driver is installed"
-    monkeypatch.setattr(beside, "gpu_status", lambda: SimpleNamespace(works=False, reason=why))
+    monkeypatch.setattr(nsight, "gpu_status", lambda: SimpleNamespace(works=False, reason=why))
     assert main(["predict", "any.py", "--beside"]) == predicting.NO_PROFILER == 6
     said = capsys.readouterr().err
     assert said.count("\n") == 1
@@ -65,8 +65,8 @@ def test_without_a_gpu_it_says_what_is_missing(capsys, monkeypatch):
 )
 def test_a_profiler_that_fails_has_its_words_in_a_line(profiler, text, status, why):
     profiler(text, status)
-    with pytest.raises(beside.ProfilerError, match="ncu|counters") as found:
-        beside.profile(["python", "program.py"])
+    with pytest.raises(nsight.ProfilerError, match="ncu|counters") as found:
+        nsight.profile(["python", "program.py"])
     assert why in str(found.value)
 
 
@@ -96,8 +96,8 @@ def test_both_columns_are_printed(tmp_path, profiler, capsys):
 
 def test_what_runs_is_told_what_the_command_was():
     asked = Namespace(target="a.cubin:f", grid="4", block=None, shared=64, arg=["int32:5"], rest=())
-    command = beside.command(asked, None)
+    command = nsight.command(asked, None)
     assert command[:3] == [sys.executable, "-m", "gemmlab.programs.launched"]
     assert command[3:] == ["a.cubin:f", "--grid", "4", "--shared", "64", "--arg", "int32:5"]
     asked.rest = ["-n", "3"]
-    assert beside.command(asked, "a.py") == [sys.executable, "a.py", "-n", "3"]
+    assert nsight.command(asked, "a.py") == [sys.executable, "a.py", "-n", "3"]
