@@ -39,7 +39,7 @@ STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("Quantization", "m"): (8, 16, 24, 32, 40, 48, 64),
     ("StageTimeline", "from step"): (0, 1, 2, 4, 6, 8, 10, 12, 14, 15),
     ("SplitK", "parts"): (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256),
-    ("Rounding", "x"): (0.1, 1.00390625, 1.01171875, 1e-05, 1e-07, 2049.0, 65520.0),
+    ("Rounding", "x"): (0.1, 1.00390625, 1.01171875, 1e-05, 1e-07, 300.0, 500.0, 2049.0, 65520.0),
 }
 ROUNDS = 3  # in which the controls of an explorer are set back
 COLOURS = 64  # of a picture: lines, areas and the grey edges of letters

@@ -188,7 +188,7 @@ ASKED = {
     ("Quantization", "m"): {32, 40},
     ("SplitK", "parts"): {4, 5},
     ("StageTimeline", "from step"): {0, 6},
-    ("Rounding", "x"): {0.1, 1 + 2**-8, 1 + 3 * 2**-8, 1e-5, 1e-7},
+    ("Rounding", "x"): {0.1, 1 + 2**-8, 1 + 3 * 2**-8, 1e-5, 1e-7, 300.0, 500.0},
 }
 
 
