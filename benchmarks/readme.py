@@ -3,7 +3,7 @@
 Run it as ``python -m benchmarks.readme``. Rungs that are not recorded yet have no bar in the
 picture. The picture's alternative text is in its file and in the pages that show it. Predictions
 take minutes, and stand in a file of their own: ``python -m benchmarks.forecast.ladder readme FILE``
-writes it.
+writes it, and with ``--since`` in place of the file one beside it. The later one counts.
 """
 
 import re
@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from benchmarks import ROOT
-from benchmarks.forecast.written import stored
+from benchmarks.forecast.written import first_and_since
 from gemmlab import Gemm, Measurement, device, kernels, plots, predict, records
 from gemmlab.measure.beside import BesideTorch, beside_torch
 from gemmlab.plots import si
@@ -68,8 +68,8 @@ def predicted(kernel: kernels.Kernel, problem: Gemm) -> float | None:
 
 @cache
 def predictions() -> dict[tuple[str, str, str], float]:
-    """The times that are predicted [s], by kernel, problem and tiling."""
-    rows = stored(DEVICE, PREDICTED).rows
+    """The times that are predicted [s], by kernel, problem and tiling: by the last that did."""
+    rows = (row for made in first_and_since(DEVICE, PREDICTED) for row in made.rows)
     return {(row["kernel"], row["problem"], row["tiling"]): row["seconds"] for row in rows}
 
 

@@ -3,11 +3,13 @@
     python -m benchmarks.forecast.ladder held_out_3 FILE [--device h100_sxm] [--jobs 2]
     python -m benchmarks.forecast.ladder looked_at FILE
     python -m benchmarks.forecast.ladder readme FILE
+    python -m benchmarks.forecast.ladder held_out_3 --since
 
 The rungs are predicted from their compiled code, cuBLAS by the tiles that are recorded of it.
 The sets of `benchmarks.held_out` and `benchmarks.held_out_families` have their points, `looked_at`
 those that are recorded already: rules and facts may have been chosen with an eye on them. `readme`
-are the rungs of README.md.
+are the rungs of README.md. With `--since`, what was predicted first and is timed is predicted by
+today's code, and takes the place of what older code said since.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import held_out, held_out_families, readme
-from benchmarks.forecast.written import origin, write
+from benchmarks.forecast.written import RECORDED, SINCE, origin, stored, write
 from gemmlab import kernels, predict, records
 from gemmlab.compiled.forecast.library import predict_library
 from gemmlab.compiled.forecast.rungs import predict_rung
 from gemmlab.device import device
 from gemmlab.kernels.hashing import source_hash
+from gemmlab.measure.measurement import Measurement
 from gemmlab.problem import Gemm
 from gemmlab.tiling import Tiling
 
@@ -76,6 +79,29 @@ SETS |= {"looked_at": looked_at_cases, "readme": readme_cases}
 SETS |= {which: partial(families_cases, which=which) for which in held_out_families.SETS}
 
 
+def measurements(which: str, name: str) -> list[Measurement]:
+    """What is recorded of a set on a device."""
+    if which == "looked_at":
+        return records.load(name) if name in records.devices() else []
+    if which == "readme":
+        found = (readme.recorded(kernels.get(c.kernel), c.problem) for c in readme_cases(name))
+        return [m for m in found if m]
+    if which in held_out_families.SETS:
+        folder = held_out.ROOT / name / held_out_families.FOLDER
+        asked = {case.key: case.kernel for case in families_cases(name, which)}
+        found = [
+            m
+            for kernel in dict.fromkeys(asked.values())
+            for path in folder.glob(f"{kernel}.jsonl")
+            for m in records.read(path)
+        ]
+        return [m for m in found if Case(m.kernel, m.problem, m.tiling).key in asked]
+    folder = held_out.ROOT / name / held_out.FOLDER
+    drawn = {(p.m, p.n, p.k) for p in held_out.problems(*held_out.SETS[which])}
+    found = [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
+    return [m for m in found if (m.problem.m, m.problem.n, m.problem.k) in drawn]
+
+
 def row(case: Case, on: str) -> dict[str, Any]:
     """A prediction: the time and what decides it, and the bound by counting beside it."""
     kernel = kernels.get(case.kernel)
@@ -105,19 +131,44 @@ def rows(cases: Iterable[Case], on: str, jobs: int = 1) -> list[dict[str, Any]]:
         return list(pool.map(partial(row, on=on), cases, chunksize=4))
 
 
+def timed_cases(which: str, on: str) -> list[Case]:
+    """What was predicted first of a set, as far as it has been timed.
+
+    Raises ValueError for a set that was not predicted, and for a kernel that has changed since.
+    """
+    first = stored(on, f"{which}_predicted")
+    if first is None:
+        raise ValueError(f"{which} was not predicted for {on}: there is nothing to predict anew")
+    timed = {Case(m.kernel, m.problem, m.tiling).key for m in measurements(which, on)}
+    told = {(row["kernel"], row["problem"], row["tiling"]): row for row in first.rows}
+    found = [case for case in SETS[which](on) if case.key in timed & told.keys()]
+    for case in found:
+        kernel = kernels.get(case.kernel)
+        if not kernel.library and told[case.key]["source_sha256"] != source_hash(kernel):
+            raise ValueError(f"{case.kernel} has changed since {which} was predicted for {on}")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         "benchmarks.forecast.ladder", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("cases", choices=SETS)
-    parser.add_argument("file", type=Path)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("file", type=Path, nargs="?")
+    where.add_argument("--since", action="store_true", help="predict anew what is timed")
     parser.add_argument("--device", default="h200")
     parser.add_argument("--jobs", type=int, default=1)
     asked = parser.parse_args()
-    before = origin(asked.device)
-    made = rows(SETS[asked.cases](asked.device), asked.device, asked.jobs)
-    write(asked.file, before, made)
-    print(f"{len(made)} predictions for {asked.device} in {asked.file}")
+    on, which = asked.device, asked.cases
+    before = origin(on)
+    todo = timed_cases(which, on) if asked.since else SETS[which](on)
+    made = rows(todo, on, asked.jobs)
+    path = asked.file or RECORDED / on / f"{which}_predicted{SINCE}.json"
+    if asked.since:
+        path.unlink(missing_ok=True)
+    write(path, before, made)
+    print(f"{len(made)} predictions for {on} in {path}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks import ROOT, clusters, epilogues, fp8, held_out, held_out_families
 from benchmarks.forecast import (
     compiled as other_compilers,
+    every_set,
     public as public_kernels,
     rows_anywhere as anywhere,
     sawtooth,
@@ -30,7 +31,7 @@ from benchmarks.forecast.errors import (
     picks,
     worst,
 )
-from benchmarks.forecast.ladder import Case, families_cases
+from benchmarks.forecast.ladder import measurements
 from benchmarks.forecast.others.case import CLASSES
 from benchmarks.forecast.others.sets import FILES, entry
 from benchmarks.forecast.others.table import Beside, beside
@@ -47,9 +48,8 @@ from benchmarks.forecast.written import RECORDED, Written, first_and_since, stor
 from benchmarks.inside import page as inside
 from benchmarks.page_tables import fold, mean, ms, percent, table, write
 from benchmarks.power import blind as power_sets, page as of_power
-from gemmlab import kernels, plots, records
+from gemmlab import kernels, plots
 from gemmlab.device import device
-from gemmlab.measure.measurement import Measurement
 from gemmlab.plots import style
 from gemmlab.plots.shared.figures import DENSITY, Figure, png
 
@@ -289,26 +289,6 @@ def cases(which: str, name: str) -> list[Compared]:
     return compared(predictions, measurements(which, name)) if predictions else []
 
 
-def measurements(which: str, name: str) -> list[Measurement]:
-    """What is recorded of a set on a device."""
-    if which == "looked_at":
-        return records.load(name) if name in records.devices() else []
-    if which in held_out_families.SETS:
-        folder = held_out.ROOT / name / held_out_families.FOLDER
-        asked = {case.key: case.kernel for case in families_cases(name, which)}
-        found = [
-            m
-            for kernel in dict.fromkeys(asked.values())
-            for path in folder.glob(f"{kernel}.jsonl")
-            for m in records.read(path)
-        ]
-        return [m for m in found if Case(m.kernel, m.problem, m.tiling).key in asked]
-    folder = held_out.ROOT / name / held_out.FOLDER
-    drawn = {(p.m, p.n, p.k) for p in held_out.problems(*held_out.SETS[which])}
-    found = [m for path in sorted(folder.glob("*.jsonl")) for m in records.read(path)]
-    return [m for m in found if (m.problem.m, m.problem.n, m.problem.k) in drawn]
-
-
 def blind(name: str) -> str:
     """The last held-out set that is measured on a device, else the first."""
     return next((s for s in reversed(held_out.SETS) if cases(s, name)), "held_out")
@@ -460,6 +440,7 @@ def jumps(name: str) -> str:
 
 TABLES = {
     "headline": headline,
+    "every-set": every_set.told,
     "others": lambda: each_device(others),
     "compiled": lambda: each_device(compiled),
     "public": lambda: each_device(public),

@@ -8,7 +8,7 @@ from PIL import Image
 
 from benchmarks import readme
 from benchmarks.forecast import ladder
-from benchmarks.forecast.written import stored
+from benchmarks.forecast.written import first_and_since
 from gemmlab import cli, kernels, plots
 from gemmlab.kernels.hashing import source_hash
 from tests.support.paths import ROOT
@@ -38,16 +38,16 @@ def test_the_error_of_all_predictions_and_its_picture_are_those_of_their_page():
 
 
 def test_predictions_are_of_the_kernels_that_are_here():
-    rows = stored(readme.DEVICE, readme.PREDICTED).rows
+    rows = [row for made in first_and_since(readme.DEVICE, readme.PREDICTED) for row in made.rows]
     found = {(r["kernel"], r["problem"], r["tiling"]): r["source_sha256"] for r in rows}
     cases = ladder.SETS["readme"](readme.DEVICE)
     assert found == {c.key: source_hash(kernels.get(c.kernel)) for c in cases}
 
 
 def test_a_prediction_is_what_is_predicted_here():
-    (row,) = (r for r in stored(readme.DEVICE, readme.PREDICTED).rows if r["kernel"] == "naive")
     (case,) = (c for c in ladder.SETS["readme"](readme.DEVICE) if c.kernel == "naive")
-    assert ladder.row(case, readme.DEVICE)["seconds"] == pytest.approx(row["seconds"], rel=0.01)
+    seconds = readme.predictions()[case.key]
+    assert ladder.row(case, readme.DEVICE)["seconds"] == pytest.approx(seconds, rel=0.01)
 
 
 SIMULATED, TEN_LINES = re.findall(r"```python\n(.*?)```", README, re.S)

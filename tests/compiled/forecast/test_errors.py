@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import held_out_families
-from benchmarks.forecast import ladder, pages, sawtooth
+from benchmarks.forecast import every_set, ladder, pages, sawtooth
 from benchmarks.forecast.errors import (
     Compared,
     by_family,
@@ -234,6 +234,59 @@ def test_the_page_shows_what_is_stored():
     text = pages.PAGE.read_text("utf-8")
     assert filled(text, pages.TABLES) == text, "run: python -m benchmarks.forecast.pages"
     assert text.count("<!-- table ") == len(pages.TABLES)
+
+
+@pytest.mark.measuring
+def test_each_launch_that_later_code_misses_more_has_its_reason_and_no_other_one():
+    worse = [(one, launch) for one in every_set.sets() for launch in one.launches if launch.worse]
+    assert all(every_set.why(one, launch) for one, launch in worse)
+    names = [(one.name, one.on, launch.name) for one, launch in worse]
+    for name, on, begins in every_set.REASONS:
+        assert any((name, on) == of[:2] and of[2].startswith(begins) for of in names), begins
+
+
+@pytest.mark.parametrize(
+    ("first", "since", "worse"),
+    [(1.1, 0.75, True), (0.9, 1.15, False), (1.3, 1.1, False), (1.0, None, False)],
+)
+def test_a_launch_is_worse_if_it_is_further_off_by_a_tenth(first, since, worse):
+    assert every_set.Launch("a", 1.0, first, since).worse is worse
+
+
+def one_set(monkeypatch, keys, since=()):
+    """A set of files: a launch for each pair of a key and two numbers, predicted and measured."""
+    made = {
+        "x_predicted": [{"kernel": k, "seconds": said} for k, said, _ in keys],
+        "x_timed": [{"kernel": k, "ns": [1e9 * seen] * 3} for k, _, seen in keys],
+        "x_predicted_since": [{"kernel": k, "seconds": said} for k, said in since],
+    }
+    monkeypatch.setattr(
+        every_set, "stored", lambda on, name: Written({}, made[name]) if made[name] else None
+    )
+    return every_set.of_files("x", "h200")
+
+
+def test_rows_of_a_set_find_each_other(monkeypatch):
+    found = one_set(monkeypatch, [("a", 1.0, 2.0), ("b", 3.0, 2.0)], [("b", 2.5)])
+    assert [one.errors for one in found.launches] == [(-0.5, None), (0.5, 0.25)]
+    assert (found.off(False), found.off(True)) == ([-0.5, 0.5], [0.25])
+    with pytest.raises(ValueError, match="x on h200: two times for one of its launches"):
+        one_set(monkeypatch, [("a", 1.0, 2.0), ("a", 3.0, 2.0)])
+    with pytest.raises(ValueError, match="x on h200: predicted since, and not before"):
+        one_set(monkeypatch, [("a", 1.0, 2.0)], [("b", 2.5)])
+
+
+def test_what_is_timed_is_predicted_again(monkeypatch):
+    """Of the first set a single launch is timed; with another source it is refused."""
+    (asked,) = [c for c in ladder.held_out_cases("h200") if c.kernel == "naive"][:1]
+    timed = SimpleNamespace(kernel=asked.kernel, problem=asked.problem, tiling=asked.tiling)
+    monkeypatch.setattr(ladder, "measurements", lambda which, on: [timed])
+    assert ladder.timed_cases("held_out", "h200") == [asked]
+    monkeypatch.setattr(ladder, "source_hash", lambda kernel: "another")
+    with pytest.raises(ValueError, match="naive has changed since held_out was predicted for h200"):
+        ladder.timed_cases("held_out", "h200")
+    with pytest.raises(ValueError, match="looked_at was not predicted for h100_sxm"):
+        ladder.timed_cases("looked_at", "h100_sxm")
 
 
 # ----------------------------------------------------------------------------------------- sawtooth
