@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
+from benchmarks import held_out_families
 from benchmarks.forecast import ladder, published
 from benchmarks.forecast.written import RECORDED, SINCE, Written, stored
 from benchmarks.inside.written import SINCE as INSIDE_SINCE, read as simulated_clocks
 from benchmarks.page_tables import fold, mean, ms, percent, table
+from gemmlab import kernels
 from gemmlab.device import device
 from gemmlab.measure.inside import inside
+from gemmlab.problem import LAYOUTS
 
 FIRST = "_predicted"
 NAMES = "case", "kernel", "problem", "tiling"  # by which rows of two files find each other
@@ -48,7 +51,7 @@ OF = {
     "rows_anywhere": "cuBLAS, FP16, rows anywhere",
     "rows_anywhere_2": "the same, other sizes",
     "inside": "rungs with a clock inside",
-    "published": "others' times on six cards",
+    "published": "times that others published",
     "looked_at": "what this course's figures show",
     "readme": "README's rungs",
 }
@@ -58,12 +61,26 @@ KNOWN = "looked_at", "readme"
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch's time and what was predicted of it [s]; None for what was not."""
+    """A launch's time and what was predicted of it [s]; None for what was not.
 
-    name: str
+    key : what names it, kernel and problem among them; by : what the last prediction waits for
+    """
+
+    key: tuple[str, ...]
     measured: float
     first: float | None
     since: float | None
+    by: str = ""
+
+    @property
+    def name(self) -> str:
+        return " ".join(filter(None, self.key))
+
+    @property
+    def last(self) -> float:
+        """The error of the last prediction."""
+        first, since = self.errors
+        return first if since is None else since
 
     @property
     def errors(self) -> tuple[float | None, float | None]:
@@ -90,7 +107,7 @@ class Whole:
     @property
     def title(self) -> str:
         """Return the GPU's name."""
-        return device(self.on).title if self.on else "six others"
+        return device(self.on).title if self.on else "other cards"
 
     def off(self, since: bool) -> list[float]:
         """Return the errors of one of both predictions, of launches that have it."""
@@ -114,14 +131,14 @@ def of_files(name: str, on: str) -> Whole:
     """Return a set of two or three files; ValueError for a row that has two times."""
     first, since = (stored(on, f"{name}{FIRST}{suffix}") for suffix in ("", SINCE))
     seen, keys = times(name, on, first)
-    made = [{_key(row, keys): row["seconds"] for row in of.rows} if of else {}
-            for of in (first, since)]  # fmt: skip
+    made = [{_key(row, keys): row for row in of.rows} if of else {} for of in (first, since)]
     if strange := sorted(made[1].keys() - made[0].keys()):
         raise ValueError(f"{name} on {on}: predicted since, and not before: {strange[0]}")
     launches = [
-        Launch(" ".join(filter(None, key)), seen[key], seconds, made[1].get(key))
-        for key, seconds in made[0].items()
+        Launch(key, seen[key], said["seconds"], later and later["seconds"], (later or said)["by"])
+        for key, said in made[0].items()
         if key in seen
+        for later in (made[1].get(key),)
     ]
     return Whole(name, on, tuple(launches), first.provenance, since and since.provenance)
 
@@ -159,15 +176,17 @@ def of_clocks() -> Whole:
     since = {row["kernel"]: row["bare_seconds"] for row in simulated_clocks(INSIDE_SINCE)} if (
         INSIDE_SINCE.exists()) else {}  # fmt: skip
     told = {row["kernel"]: row["bare_seconds"] for row in first}
-    launches = [Launch(f"{one.kernel} {one.problem}", one.bare_seconds, told[one.kernel],
+    launches = [Launch((one.kernel, str(one.problem)), one.bare_seconds, told[one.kernel],
                        since.get(one.kernel)) for one in of.launches]  # fmt: skip
     return Whole("inside", "h100_sxm", tuple(launches), {}, {} if since else None)
 
 
 def of_others() -> Whole:
     """Return the kernels whose times others published."""
-    launches = [Launch(f"{one.name} ({one.source.title})", one.seconds, one.first, one.since)
-                for one in published.published()]  # fmt: skip
+    launches = [
+        Launch((one.name, f"({one.source.title})"), one.seconds, one.first, one.since, one.by)
+        for one in published.published()
+    ]
     made = [published.predictions(n).provenance for n in (published.FIRST, published.SINCE)]
     return Whole("published", "", tuple(launches), *made)
 
@@ -257,3 +276,41 @@ def _lost(lost: list[tuple[Whole, Launch]]) -> str:
     ]  # fmt: skip
     head = ["set", "GPU", "launch", "measured", "first", "since", "why"]
     return fold(f"{len(lost)} launches that became worse by more than a tenth", table(head, cells))
+
+
+KNOWS_POWER = "2026-11-26T23"  # from when on predictions count the limit of power, decision 038
+WORST = 10
+HOPPER = kernels.mma_tma, kernels.wgmma_pipelined, kernels.tma_stored
+
+
+def worst() -> str:
+    """The launches that the last predictions miss most; of sets that know the limit of power."""
+    found = [
+        (one, launch)
+        for one in sets()
+        if (one.since or one.first).get("date", "") >= KNOWS_POWER
+        for launch in one.launches
+    ]
+    found.sort(key=lambda pair: -abs(pair[1].last))
+    cells = [
+        [f"`{one.name}`", one.title, launch.name, ms(launch.measured), percent(launch.last),
+         launch.by]
+        for one, launch in found[:WORST]
+    ]  # fmt: skip
+    return table(["set", "GPU", "launch", "measured", "error", "by"], cells)
+
+
+def by_layout() -> str:
+    """The mean error of each kernel on Hopper's Tensor Cores, with a sign, by its layout."""
+    found: dict[str, dict[str, list[float]]] = {k.name: {} for k in HOPPER}
+    for one in sets():
+        for launch in one.launches if one.name in held_out_families.SETS else ():
+            kernel, problem = launch.key[:2]
+            if kernel in found:
+                layout = next((x for x in LAYOUTS if problem.endswith(f" {x}")), LAYOUTS[0])
+                found[kernel].setdefault(layout, []).append(launch.last)
+    cells = [
+        [f"*{kernel}*", *(f"{percent(fmean(of[x]))} of {len(of[x])}" for x in LAYOUTS)]
+        for kernel, of in found.items()
+    ]
+    return table(["kernel", *LAYOUTS], cells)

@@ -441,6 +441,8 @@ def jumps(name: str) -> str:
 TABLES = {
     "headline": headline,
     "every-set": every_set.told,
+    "every-worst": every_set.worst,
+    "layouts": every_set.by_layout,
     "others": lambda: each_device(others),
     "compiled": lambda: each_device(compiled),
     "public": lambda: each_device(public),

@@ -250,15 +250,15 @@ def test_each_launch_that_later_code_misses_more_has_its_reason_and_no_other_one
     [(1.1, 0.75, True), (0.9, 1.15, False), (1.3, 1.1, False), (1.0, None, False)],
 )
 def test_a_launch_is_worse_if_it_is_further_off_by_a_tenth(first, since, worse):
-    assert every_set.Launch("a", 1.0, first, since).worse is worse
+    assert every_set.Launch(("a",), 1.0, first, since).worse is worse
 
 
 def one_set(monkeypatch, keys, since=()):
     """A set of files: a launch for each pair of a key and two numbers, predicted and measured."""
     made = {
-        "x_predicted": [{"kernel": k, "seconds": said} for k, said, _ in keys],
+        "x_predicted": [{"kernel": k, "seconds": said, "by": "sm"} for k, said, _ in keys],
         "x_timed": [{"kernel": k, "ns": [1e9 * seen] * 3} for k, _, seen in keys],
-        "x_predicted_since": [{"kernel": k, "seconds": said} for k, said in since],
+        "x_predicted_since": [{"kernel": k, "seconds": said, "by": "l2"} for k, said in since],
     }
     monkeypatch.setattr(
         every_set, "stored", lambda on, name: Written({}, made[name]) if made[name] else None
@@ -270,6 +270,7 @@ def test_rows_of_a_set_find_each_other(monkeypatch):
     found = one_set(monkeypatch, [("a", 1.0, 2.0), ("b", 3.0, 2.0)], [("b", 2.5)])
     assert [one.errors for one in found.launches] == [(-0.5, None), (0.5, 0.25)]
     assert (found.off(False), found.off(True)) == ([-0.5, 0.5], [0.25])
+    assert [(one.by, one.last) for one in found.launches] == [("sm", -0.5), ("l2", 0.25)]
     with pytest.raises(ValueError, match="x on h200: two times for one of its launches"):
         one_set(monkeypatch, [("a", 1.0, 2.0), ("a", 3.0, 2.0)])
     with pytest.raises(ValueError, match="x on h200: predicted since, and not before"):
