@@ -193,16 +193,16 @@ def of_others() -> Whole:
 
 # ------------------------------------------------------------------------------------- the page
 
-# Why later code misses a launch more than the first one: what two errors hid, found since.
+# Why later code misses a launch more than the first one: mostly one of two errors was mended.
 FEW = (
-    "few blocks: L2 gives each of them what it has since decision 020; the first tile, which comes "
-    "late, and stores of C, which take twice as long, were hidden before (decision 037)"
+    "few blocks: L2 gives each of them more since decision 020; that the first tile comes late and "
+    "stores of C take longer (decision 037) probably was hidden by too little"
 )
 CLOCK = (
-    "the clock is lower and L2 gives more since decisions 020 and 038; too many cycles, by the "
-    "threads' copies or by what they split, were hidden by a clock that was too high"
+    "the clock is lower and L2 gives more since decisions 020 and 038; too many cycles probably "
+    "were hidden by a clock that was too high"
 )
-OF_L2 = "loads from device memory, more than the card's L2 lets them be; at the base clock since"
+OF_L2 = "waits for more loads from device memory than the card's L2 lets through, as below"
 REASONS = {  # set, GPU, how a launch's name begins
     ("held_out_families", "h200", "warp_specialised 960×384×944 "): FEW,
     ("held_out_tcec_3", "h100_sxm", "tcec_stored 128×336×272 "): FEW,
