@@ -6,6 +6,7 @@ beside it; what later code predicted of the same launches is in `<name>_predicte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -276,6 +277,45 @@ def _lost(lost: list[tuple[Whole, Launch]]) -> str:
     ]  # fmt: skip
     head = ["set", "GPU", "launch", "measured", "first", "since", "why"]
     return fold(f"{len(lost)} launches that became worse by more than a tenth", table(head, cells))
+
+
+# What was missed most when kernels of all kinds were first tried; how far off it may be since; and
+# the launches that tell: a set, and the kernels or cases of it.
+ASKED = (
+    ("a gather from a table beyond L2", 0.15, {"others_2": "gather_far"}),
+    ("a gather from a table within L2", 0.15, {"others_2": "gather_near"}),
+    ("atomic additions all over an array", 0.2, {"others_2": "degrees_far", "others_3": ".*"}),
+    ("an SGEMM as students write it, 4096", 0.1, {"others_2": "sgemm_student"}),
+    ("an SGEMM as students write it, 1024", 0.1, {"others_2": "sgemm_student:1024"}),
+    ("a tiled transposition", 0.12, {"others_2": "transpose_no_padding"}),
+    ("layer norm", 0.12, {"others_2": "layer_norm"}),
+    ("*coalesced*, whose C is beyond L2", 0.12, {"power_2": "coalesced"}),
+    ("products at the limit of power", 0.06, {"power_2": "(?!coalesced).*"}),
+    ("cuBLAS, FP16, rows anywhere", 0.12, {"rows_anywhere_2": ".*"}),
+)
+
+
+def asked() -> str:
+    """Tell how far off is what was missed most, beside what is asked for."""
+    of = {one.name: one for one in sets() if one.on == "h100_sxm"}
+    cells = []
+    for what, most, chosen in ASKED:
+        errors = [
+            launch.errors
+            for name, pattern in chosen.items()
+            for launch in of[name].launches
+            if re.fullmatch(pattern, launch.key[0])
+        ]
+        first, since = ([e[i] for e in errors if e[i] is not None] for i in (0, 1))
+        told = (_mean(of, len(errors)) for of in (first, since))
+        cells.append([what, len(errors), f"{most:.0%}", *told])
+    return table(["case", "launches", "at most", "first", "since"], cells)
+
+
+def _mean(errors: list[float], count: int) -> str:
+    """One error with its sign, or the mean of several, and of how many where not all have one."""
+    part = f" of {len(errors)}" if 0 < len(errors) < count else ""
+    return (percent(errors[0]) if len(errors) == 1 else mean(errors) if errors else "") + part
 
 
 KNOWS_POWER = "2026-11-26T23"  # from when on predictions count the limit of power, decision 038

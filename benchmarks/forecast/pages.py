@@ -441,6 +441,7 @@ def jumps(name: str) -> str:
 TABLES = {
     "headline": headline,
     "every-set": every_set.told,
+    "every-asked": every_set.asked,
     "every-worst": every_set.worst,
     "layouts": every_set.by_layout,
     "others": lambda: each_device(others),
