@@ -20,7 +20,18 @@ HOME = "gemmlab.kernels."  # where the functions live that are followed
 MADE_OF = (HOME, "gemmlab.instructions")  # the modules of which `module.name` counts as `name`
 
 
+# Sources that read otherwise than when something was recorded of them, and compile to the same code
+# in all those cases: their hash, and the recorded one. `benchmarks.same_code` compares them.
+CARRIED: dict[str, str] = {}
+
+
 def source_hash(kernel: Kernel) -> str:
+    """Return the hash by which records know a kernel's source: its own, or one that was carried."""
+    own = functions_sha256(kernel)
+    return CARRIED.get(own, own)
+
+
+def functions_sha256(kernel: Kernel) -> str:
     """SHA-256 of the kernel's source, as `functions_hash` takes it.
 
     It covers `build`, `compile`, `variant` and, where the launch gives shared memory,
