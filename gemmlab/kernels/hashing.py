@@ -22,7 +22,23 @@ MADE_OF = (HOME, "gemmlab.instructions")  # the modules of which `module.name` c
 
 # Sources that read otherwise than when something was recorded of them, and compile to the same code
 # in all those cases: their hash, and the recorded one. `benchmarks.same_code` compares them.
-CARRIED: dict[str, str] = {}
+CARRIED: dict[str, str] = {
+    "208527d31fb078b59583ee1395c71e565121dce2d8c285d16ec285690a20bd6b": (  # tcec_fused
+        "027f9989c875d0ffef839ccea69575f3933a02bee7db9effe1ddd4dd8a591d8f"
+    ),
+    "5eb7137306a0d7a549e43fad7c7921ce3d767e91db3e4f70513edea2f3123257": (  # tcec_mma_tma
+        "b89f5047db68a468868e498a3d0b14208f7fb38757023d00a4f4a0fc3fd2670d"
+    ),
+    "02fdadbe10e45bfb2631e58a71cb013736f268d059f4afe9ce814084a4825d85": (  # mma_tuned
+        "7e5b176994710576e583f5a6dfa02ca3355f1bc4a51dbb13bfa7d8ac6ccc130b"
+    ),
+    "5b3474fb36553c3de5f5a06aa5b0668134c0c2db9ba21a0ca0a20236928f10a5": (  # tcec_registers
+        "361b1173a2a8d44ae03d9dbe0e548319213f951cba8f653c16d820b1a5c3dd26"
+    ),
+    "fe96acf06b80f563a910916341d1676b98967138e49d5cdb0d045d118dd663c2": (  # tcec_split
+        "bae3a59da0eec6250b2ba8b3acf5201c637879f0a9050ecce78568d67465ab4a"
+    ),
+}
 
 
 def source_hash(kernel: Kernel) -> str:

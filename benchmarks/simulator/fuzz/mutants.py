@@ -171,7 +171,7 @@ EQUAL = (
     (r"wgmma_commit", r"behind correct", "the products are waited for together: slower"),
     (r"wgmma_commit", r"behind ", "no product comes between: the group is the same"),
     (r"(wgmma|cp_async|tma)_wait", r"before ", "waits earlier than it must"),
-    (r"wgmma_wait\(2, cross\)", r"left out|one group more|behind three",
+    (r"wgmma_wait\(2, cross\)", r"left out|one group more|behind multiply",
      "`ptxas` gives A other registers as long as a product may read those before: more registers"),
 )  # fmt: skip
 

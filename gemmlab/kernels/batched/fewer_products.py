@@ -9,6 +9,7 @@ written nor copied.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from numpy import uint32
 
@@ -25,7 +26,12 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import WARPGROUP, K
 from gemmlab.kernels.kernel import on_device
-from gemmlab.kernels.tcec.shared.warpgroup_tiles import adding, clearing, joining
+from gemmlab.kernels.tcec.shared.warpgroup_tiles import (
+    adding,
+    clearing,
+    further_k_blocks,
+    joining,
+)
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, multiplying_16, turning
 
 WHOLE = 3  # products: both operands as FP32 has them
@@ -59,64 +65,14 @@ def multiplying_fewer(tiling: Tiling, layout: str, products: int) -> Callable:
     As `warpgroup_tiles.multiplying_tiles`, of which this leaves out products.
     """
     _, BN, BK = tiling.block
-    PIECE = min(BK, DEPTH)  # of a stage, along k
-    HELD = BN // 2  # elements of C that a thread has
+    ACCUMULATORS = BN // 2  # elements of C that a thread has
     CORRECTS = has_low(products, 0)
-    BEHIND = 1 if CORRECTS else 0  # groups of products that go on while sums are added
     multiply_add, wgmma_wait = multiplying_16(WGMMA[BN, layout], layout), WGMMA_WAIT[BN]
     stage_of, parity_of = turning(tiling.stages)
-    clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
-
-    @on_device
-    def nothing(sums, A, B, stage, group, more):
-        pass
-
-    def products_from(q, end):
-        """A device function that adds products of a stage, from q of k to `end`."""
-        others = products_from(q + K, end) if q + K < end else nothing
-
-        @on_device
-        def multiply(sums, A, B, stage, group, more):
-            multiply_add(sums, A, B, stage, group, q, more)
-            others(sums, A, B, stage, group, True)
-
-        return multiply
-
-    def piece(q):
-        """A device function that multiplies a piece of a stage; its corrections go on."""
-        multiply = products_from(q, q + PIECE)
-
-        @on_device
-        def begin(part, cross, Ah, Al, Bh, stage, group, more, more_cross):
-            wgmma_fence()
-            multiply(part, Ah, Bh, stage, group, more)
-            wgmma_commit()
-            if CORRECTS:
-                multiply(cross, Al, Bh, stage, group, more_cross)
-                wgmma_commit()
-            wgmma_wait(BEHIND, part)
-
-        return begin
-
-    @on_device
-    def no_piece(main, part, cross, Ah, Al, Bh, stage, group):
-        pass
-
-    def pieces(q):
-        """A device function that multiplies and adds the pieces of a stage from q of k on."""
-        if q == DEPTH:
-            return no_piece
-        begin, others = piece(q), pieces(q + PIECE)
-
-        @on_device
-        def go_on(main, part, cross, Ah, Al, Bh, stage, group):
-            begin(part, cross, Ah, Al, Bh, stage, group, False, True)
-            add(main, part)
-            others(main, part, cross, Ah, Al, Bh, stage, group)
-
-        return go_on
-
-    begin, go_on = piece(0), pieces(PIECE)
+    clear, add, join = clearing(ACCUMULATORS), adding(ACCUMULATORS), joining(ACCUMULATORS)
+    block = min(BK, DEPTH)
+    multiplying = partial(multiplying_k_block, block, CORRECTS, multiply_add, wgmma_wait)
+    begin, go_on = multiplying(0), further_k_blocks(block, block, multiplying, add)
 
     @on_device
     def multiply_tile(main, part, cross, Ah, Al, Bh, Bl, full, empty, step, k, thread):
@@ -125,12 +81,12 @@ def multiplying_fewer(tiling: Tiling, layout: str, products: int) -> Callable:
         for p in range(0, k, DEPTH):
             stage = stage_of(step)
             mbarrier_wait(full, stage, parity_of(step))
-            begin(part, cross, Ah, Al, Bh, stage, group, p % BK > 0, p > 0)
+            begin(part, cross, Ah, Al, Bh, Bl, stage, group, p % BK > 0, p > 0)
             if leads and p > 0:
                 mbarrier_arrive(empty, stage_of(step - uint32(1)))
             if (p + DEPTH) % BK == 0 or p + DEPTH >= k:
                 add(main, part)
-            go_on(main, part, cross, Ah, Al, Bh, stage, group)
+            go_on(main, part, cross, Ah, Al, Bh, Bl, stage, group)
             step += uint32(1)
         if CORRECTS:
             wgmma_wait(0, cross)
@@ -141,3 +97,40 @@ def multiplying_fewer(tiling: Tiling, layout: str, products: int) -> Callable:
         return step
 
     return multiply_tile
+
+
+def multiplying_k_block(
+    block: int, corrects: bool, multiply_add: Callable, wgmma_wait: Callable, q: int
+) -> Callable:
+    """Return the device function that multiplies a block of a stage; its corrections go on."""
+    BEHIND = 1 if corrects else 0  # groups of products that go on while sums are added
+    multiply = products_from(q, q + block, multiply_add)
+
+    @on_device
+    def begin(part, cross, Ah, Al, Bh, Bl, stage, group, more, more_cross):
+        wgmma_fence()
+        multiply(part, Ah, Bh, stage, group, more)
+        wgmma_commit()
+        if corrects:
+            multiply(cross, Al, Bh, stage, group, more_cross)
+            wgmma_commit()
+        wgmma_wait(BEHIND, part)
+
+    return begin
+
+
+def products_from(q: int, end: int, multiply_add: Callable) -> Callable:
+    """Return the device function that adds products of a stage, from q of k to `end`."""
+    others = products_from(q + K, end, multiply_add) if q + K < end else no_products
+
+    @on_device
+    def multiply(sums, A, B, stage, group, more):
+        multiply_add(sums, A, B, stage, group, q, more)
+        others(sums, A, B, stage, group, True)
+
+    return multiply
+
+
+@on_device
+def no_products(sums, A, B, stage, group, more):
+    """Have no further product."""

@@ -155,66 +155,8 @@ def storing(columns: int, paired: bool) -> Callable:
     adds : to what the same thread has stored there. The L2 cache adds, and nobody waits for what
         was there; no other thread adds to it, so that the order is always the same
     """
-    _, write = warp_mma.two_of("float32", paired)
-
-    @on_device
-    def factor(back, line):
-        return back[line] if line < back.shape[0] else float32(0)
-
-    @on_device
-    def no_more(x, row, col, y):
-        pass
-
-    def scaled(group):
-        """A device function (acc, above and below, col, back_b) from a group of 8 columns on."""
-        others = scaled(group + 1) if group + 1 < columns // 8 else no_more
-        i, j = 4 * group, 8 * group
-
-        @on_device
-        def scale(acc, rows, col, back_b):
-            left, right = factor(back_b, col + j), factor(back_b, col + j + 1)
-            acc[i] *= rows[0] * left
-            acc[i + 1] *= rows[0] * right
-            acc[i + 2] *= rows[1] * left
-            acc[i + 3] *= rows[1] * right
-            others(acc, rows, col, back_b)
-
-        return scale
-
-    @on_device
-    def add_one(C, row, col, x):
-        if row < C.shape[0] and col < C.shape[1]:
-            cuda.atomic.add(C, (row, col), x)
-
-    def additions(group):
-        """A device function (C, row, col, acc) that adds to what is stored, from a group on."""
-        others = additions(group + 1) if group + 1 < columns // 8 else no_more
-        i, j = 4 * group, 8 * group
-
-        @on_device
-        def add(C, row, col, acc):
-            add_one(C, row, col + j, acc[i])
-            add_one(C, row, col + j + 1, acc[i + 1])
-            add_one(C, row + 8, col + j, acc[i + 2])
-            add_one(C, row + 8, col + j + 1, acc[i + 3])
-            others(C, row, col, acc)
-
-        return add
-
-    def stores(group):
-        """A device function that stores (C, row, col, acc) from a group of 8 columns on."""
-        others = stores(group + 1) if group + 1 < columns // 8 else no_more
-        i, j = 4 * group, 8 * group
-
-        @on_device
-        def store(C, row, col, acc):
-            write(C, row, col + j, acc[i], acc[i + 1])
-            write(C, row + 8, col + j, acc[i + 2], acc[i + 3])
-            others(C, row, col, acc)
-
-        return store
-
-    scale_all, add_all, store_all = scaled(0), additions(0), stores(0)
+    scale_all, add_all = scaling_groups(0, columns), adding_groups(0, columns)
+    store_all = storing_groups(0, columns, warp_mma.two_of("float32", paired)[1])
 
     @on_device
     def store_tile(C, row, col, back_a, back_b, acc, adds):
@@ -227,6 +169,71 @@ def storing(columns: int, paired: bool) -> Callable:
             store_all(C, row, col, acc)
 
     return store_tile
+
+
+def scaling_groups(group: int, columns: int) -> Callable:
+    """A device function (acc, above and below, col, back_b) from a group of 8 columns on."""
+    others = scaling_groups(group + 1, columns) if group + 1 < columns // 8 else no_more
+    i, j = 4 * group, 8 * group
+
+    @on_device
+    def scale(acc, rows, col, back_b):
+        left, right = factor(back_b, col + j), factor(back_b, col + j + 1)
+        acc[i] *= rows[0] * left
+        acc[i + 1] *= rows[0] * right
+        acc[i + 2] *= rows[1] * left
+        acc[i + 3] *= rows[1] * right
+        others(acc, rows, col, back_b)
+
+    return scale
+
+
+def adding_groups(group: int, columns: int) -> Callable:
+    """A device function (C, row, col, acc) that adds to what is stored, from a group on."""
+    others = adding_groups(group + 1, columns) if group + 1 < columns // 8 else no_more
+    i, j = 4 * group, 8 * group
+
+    @on_device
+    def add(C, row, col, acc):
+        add_one(C, row, col + j, acc[i])
+        add_one(C, row, col + j + 1, acc[i + 1])
+        add_one(C, row + 8, col + j, acc[i + 2])
+        add_one(C, row + 8, col + j + 1, acc[i + 3])
+        others(C, row, col, acc)
+
+    return add
+
+
+def storing_groups(group: int, columns: int, write: Callable) -> Callable:
+    """A device function that stores (C, row, col, acc) from a group of 8 columns on."""
+    others = storing_groups(group + 1, columns, write) if group + 1 < columns // 8 else no_more
+    i, j = 4 * group, 8 * group
+
+    @on_device
+    def store(C, row, col, acc):
+        write(C, row, col + j, acc[i], acc[i + 1])
+        write(C, row + 8, col + j, acc[i + 2], acc[i + 3])
+        others(C, row, col, acc)
+
+    return store
+
+
+@on_device
+def factor(back, line):
+    """Give what undoes the scale of a line; 0 outside of C."""
+    return back[line] if line < back.shape[0] else float32(0)
+
+
+@on_device
+def add_one(C, row, col, x):
+    """Add to an element of C, if it is one."""
+    if row < C.shape[0] and col < C.shape[1]:
+        cuda.atomic.add(C, (row, col), x)
+
+
+@on_device
+def no_more(x, row, col, y):
+    """Have no further group."""
 
 
 def stack(rows: int, columns: int, along: bool) -> tuple[int, int]:

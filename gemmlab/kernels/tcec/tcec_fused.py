@@ -44,7 +44,6 @@ from gemmlab.kernels.kernel import Dim, Kernel, check_fit, on_device
 from gemmlab.kernels.tcec.shared import in_place, product_sums
 from gemmlab.kernels.tcec.shared.in_place import (
     BOXES,
-    carrying,
     fetching,
     fragment_row,
     halved,
@@ -112,67 +111,20 @@ def build(
     MORE = STAGES + 1  # stages of B
     OF_B, TILES = STAGES * A_BYTES, STAGES * A_BYTES + MORE * B_BYTES
     FULL_B, DONE, EMPTY = (TILES + n * WORD for n in (STAGES, STAGES + MORE, STAGES + 2 * MORE))
-    HELD = BN // 2  # elements of C that a thread of a consumer has
+    SUMS = BN // 2  # elements of C that a thread of a consumer sums
     A_ALONG, B_ALONG = along_k(layout)
     A_SHAPE, B_SHAPE = (STAGES, *in_place.shape(BM, A_ALONG)), (MORE, *in_place.shape(BN, B_ALONG))
     TURNS = (MORE, *in_place.in_turns(BN))
     HALVES = (MORE, *in_place.split_shape(BN, B_ALONG))
-    wgmma, wgmma_wait = WGMMA_REGISTERS[BN, layout[1]], WGMMA_WAIT[BN]
     corner, (stage_of, parity_of) = corners(tiling), turning(STAGES)
     stage_of_b, parity_of_b = turning(MORE)
-    copy_a, copy_b = in_place.copying(BM, A_ALONG), in_place.copying(BN, B_ALONG)
-    carry_a, carry_b = carrying(BM, A_ALONG, COPIER), carrying(BN, B_ALONG, COPIER)
-    split_b, fetch_a, in_b = splitting(BN, SPLITTER), fetching(A_ALONG), placing(B_ALONG)
     COPIERS = 1 if aligned else WARPGROUP
-    clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
-    update = updating(BN, "float32", paired)
-
-    def bringing(copy, carry, size):
-        """The device function by which a tile of so many bytes is brought; `full` counts them."""
-
-        @on_device
-        def copied(tiles, stage, X, start, p, full):
-            mbarrier_arrive_expect(full, stage, size)
-            for box in range(BOXES):
-                copy(tiles, stage, box, X, start, p, full)
-
-        @on_device
-        def carried(tiles, stage, X, start, p, full):
-            carry(tiles, stage, X, start, p)
-            mbarrier_arrive(full, stage)  # it counts threads, where they carry
-
-        return copied if aligned else carried
-
-    tile_of_a, bring_b = bringing(copy_a, carry_a, A_BYTES), bringing(copy_b, carry_b, B_BYTES)
-
-    @on_device
-    def bring_a(As, step, A, row, p, full, empty):
-        """Bring the tile of A of a step, when what its stage had a turn ago has been read."""
-        stage = stage_of(step)
-        # In the first turn this passes at once.
-        mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
-        tile_of_a(As, stage, A, row, p, full)
-
-    @on_device
-    def split(rows, words, step, full, done):
-        """Split the tile of B of a step, once it has come."""
-        stage = stage_of_b(step)
-        mbarrier_wait(full, stage, parity_of_b(step))
-        split_b(rows, words, stage)
-        fence_proxy_async()
-        mbarrier_arrive(done, stage)
-
-    @on_device
-    def three(part, cross, Bs, stage, q, pairs, more, more_cross):
-        """Begin three products of 16 along k: one group for `part`, and one for `cross`."""
-        high, low = halved(pairs)
-        b, x, y = in_b(0, q)
-        wgmma_fence()
-        wgmma(part, high, Bs, stage, HIGH, b, x, y, more)
-        wgmma_commit()
-        wgmma(cross, low, Bs, stage, HIGH, b, x, y, more_cross)
-        wgmma(cross, high, Bs, stage, LOW, b, x, y, True)
-        wgmma_commit()
+    copying = copying_by_tma if aligned else copying_by_threads
+    copy_a = copying_when_empty(tiling, copying(BM, A_ALONG, COPIER))
+    copy_b, split = copying(BN, B_ALONG, COPIER), splitting_tiles(tiling, SPLITTER)
+    fetch_a, multiply = fetching(A_ALONG), multiplying_parts(BN, layout)
+    clear, add, join = clearing(SUMS), adding(SUMS), joining(SUMS)
+    wgmma_wait, update = WGMMA_WAIT[BN], updating(BN, "float32", paired)
 
     def tcec_fused(alpha, A, B, k, beta, C):
         As, Bs = shared_view(A_SHAPE, float32, 0), shared_view(B_SHAPE, float32, OF_B)
@@ -208,13 +160,13 @@ def build(
                     for s in range(int32(steps)):
                         if step > uint32(0):
                             last = uint32(step - uint32(1))
-                            bring_a(As, last, A, row_before, before, full_a, empty)
-                        # Where this tile goes, B's of the step was that `bring_a` waited for.
-                        bring_b(Bs, stage_of_b(step), B, col, s * DEPTH, full_b)
+                            copy_a(As, last, A, row_before, before, full_a, empty)
+                        # Where this tile goes, B's of the step was that A's copy waited for.
+                        copy_b(Bs, stage_of_b(step), B, col, s * DEPTH, full_b)
                         row_before, before = int32(row), s * DEPTH
                         step = uint32(step + uint32(1))
                 last = uint32(step - uint32(1))
-                bring_a(As, last, A, row_before, before, full_a, empty)
+                copy_a(As, last, A, row_before, before, full_a, empty)
         elif thread >= SPLITTER:
             setmaxnreg_dec(FEW)
             for _tile in range(cuda.blockIdx.x, int32(tiles), cuda.gridDim.x):
@@ -223,8 +175,8 @@ def build(
                     step = uint32(step + uint32(1))
         else:
             setmaxnreg_inc(MANY)
-            main, part = cuda.local.array(HELD, float32), cuda.local.array(HELD, float32)
-            cross = cuda.local.array(HELD, float32)
+            main, part = cuda.local.array(SUMS, float32), cuda.local.array(SUMS, float32)
+            cross = cuda.local.array(SUMS, float32)
             # Of the tile, the row of A that this thread has, and its first element of C.
             i = uint32(thread) // uint32(WARP) * uint32(16) + fragment_row()
             j = int32(uint32(thread) % uint32(4)) * 2
@@ -236,19 +188,19 @@ def build(
                     pairs = fetch_a(As, stage, i, 0)
                     of_b = stage_of_b(step)
                     mbarrier_wait(done, of_b, parity_of_b(step))
-                    three(part, cross, halves, of_b, 0, pairs, s % EVERY > 0, s > 0)
+                    multiply(part, cross, halves, of_b, 0, pairs, s % EVERY > 0, s > 0)
                     # Fragments are loaded while others are multiplied; those before are free then.
                     pairs = fetch_a(As, stage, i, K)
                     wgmma_wait(2, cross)
                     if s > 0:
                         mbarrier_arrive(empty, stage_of(uint32(step - uint32(1))))
-                    three(part, cross, halves, of_b, K, pairs, True, True)
+                    multiply(part, cross, halves, of_b, K, pairs, True, True)
                     pairs = fetch_a(As, stage, i, 2 * K)
                     wgmma_wait(2, cross)
-                    three(part, cross, halves, of_b, 2 * K, pairs, True, True)
+                    multiply(part, cross, halves, of_b, 2 * K, pairs, True, True)
                     pairs = fetch_a(As, stage, i, 3 * K)
                     wgmma_wait(2, cross)
-                    three(part, cross, halves, of_b, 3 * K, pairs, True, True)
+                    multiply(part, cross, halves, of_b, 3 * K, pairs, True, True)
                     wgmma_wait(1, part)  # it is complete, and the last corrections go on
                     if (s + 1) % EVERY == 0 or s + 1 == steps:
                         add(main, part)
@@ -260,6 +212,86 @@ def build(
                 update(C, row + i, col + j, alpha, main, beta)
 
     return tcec_fused
+
+
+def copying_by_tma(size: int, along: bool, _first: int) -> Callable:
+    """Return the device function by which the TMA copies a tile; `full` counts its bytes."""
+    copy_box = in_place.copying(size, along)
+    BYTES = BOXES * size * ROW
+
+    @on_device
+    def copy(tiles, stage, X, start, p, full):
+        mbarrier_arrive_expect(full, stage, BYTES)
+        for box in range(BOXES):
+            copy_box(tiles, stage, box, X, start, p, full)
+
+    return copy
+
+
+def copying_by_threads(size: int, along: bool, first: int) -> Callable:
+    """Return the device function by which a warpgroup copies a tile; `full` counts its threads."""
+    copy_part = in_place.copying_by_threads(size, along, first)
+
+    @on_device
+    def copy(tiles, stage, X, start, p, full):
+        copy_part(tiles, stage, X, start, p)
+        mbarrier_arrive(full, stage)
+
+    return copy
+
+
+def copying_when_empty(tiling: Tiling, copy: Callable) -> Callable:
+    """Return the device function that copies the tile of A of a step, when what its stage had a
+    turn ago has been read.
+    """
+    stage_of, parity_of = turning(tiling.stages)
+
+    @on_device
+    def copy_a(As, step, A, row, p, full, empty):
+        stage = stage_of(step)
+        # In the first turn this passes at once.
+        mbarrier_wait(empty, stage, parity_of(step) ^ uint32(1))
+        copy(As, stage, A, row, p, full)
+
+    return copy_a
+
+
+def splitting_tiles(tiling: Tiling, first: int) -> Callable:
+    """Return the device function by which a warpgroup, from thread `first` on, splits the tile of B
+    of a step, once it has come.
+    """
+    stage_of_b, parity_of_b = turning(tiling.stages + 1)
+    split_b = splitting(tiling.block[1], first)
+
+    @on_device
+    def split(rows, words, step, full, done):
+        stage = stage_of_b(step)
+        mbarrier_wait(full, stage, parity_of_b(step))
+        split_b(rows, words, stage)
+        fence_proxy_async()
+        mbarrier_arrive(done, stage)
+
+    return split
+
+
+def multiplying_parts(columns: int, layout: str) -> Callable:
+    """Return the device function that begins three products of 16 along k: one group for the main
+    product, `part`, and one for those that correct it, `cross`.
+    """
+    wgmma, in_b = WGMMA_REGISTERS[columns, layout[1]], placing(along_k(layout)[1])
+
+    @on_device
+    def multiply(part, cross, Bs, stage, q, pairs, more, more_cross):
+        high, low = halved(pairs)
+        b, x, y = in_b(0, q)
+        wgmma_fence()
+        wgmma(part, high, Bs, stage, HIGH, b, x, y, more)
+        wgmma_commit()
+        wgmma(cross, low, Bs, stage, HIGH, b, x, y, more_cross)
+        wgmma(cross, high, Bs, stage, LOW, b, x, y, True)
+        wgmma_commit()
+
+    return multiply
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:

@@ -30,7 +30,13 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.kernels.kernel import Kernel, check_fit, on_device
 from gemmlab.kernels.tcec.shared import product_sums, split_operands
-from gemmlab.kernels.tcec.shared.product_sums import flops, fragments, joining, starting, walking
+from gemmlab.kernels.tcec.shared.product_sums import (
+    flops,
+    fragments,
+    joining,
+    multiplying_rows,
+    starting,
+)
 from gemmlab.kernels.tcec.shared.split_operands import PARTS, split_work
 from gemmlab.kernels.tensor_core.mma_tma import (
     CONSUMERS,
@@ -68,7 +74,7 @@ def build(tiling: Tiling, layout: str = "nn", paired: bool = True) -> Callable:
     copy = split_operands.copying_parts(tiling, copying(BM, ALONG_A), copying(BN, ALONG_B))
     tile_corner, warp_corner = rasterisation.corners(tiling), on_device(warp_mma.corner(tiling))
     clear, join = warp_mma.clearing(tiling), joining(tiling)
-    start, (first_row, all_but_last, last_row) = starting(layout), walking(tiling, layout)
+    start, (first_row, all_but_last, last_row) = starting(layout), multiplying_rows(tiling, layout)
     update = warp_mma.updating(tiling, "float32", paired)
 
     @on_device

@@ -43,27 +43,22 @@ def build(
     policy : the parts, the products and where they are summed; see `policy_products`
     """
     BM, BN, BK = tiling.block
-    WM, WN = tiling.warp
     AHEAD = tiling.stages - 1  # tiles between what is multiplied and what is copied
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
-    ROWS = WM // STEP  # of fragments of A, in a step along k
-    ALL = BK // policy.mma.k * ROWS  # rows in a tile, and parts in which the next one is copied
-    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
-    LENGTH, A_SIZE, B_SIZE = A_TILE[1], BM * BK, BN * BK
+    ROWS, ALL = fragment_rows(tiling, policy)
+    ALONG_A = layout[0] == "n"  # rows of A's stored tile run along k
+    A_SIZE, B_SIZE = BM * BK, BN * BK
     A_RING, B_RING = (tiling.stages * A_SIZE,), (tiling.stages * B_SIZE,)
     A_BYTES = FLOAT * tiling.stages * A_SIZE
     _, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     TWO_A, TWO_B = (2, 1, 4), (2, *B_WORDS)  # of this row and the next; of this step and the next
 
-    RUN, (_, WORD) = policy_products.run_of(policy), policy_products.parting(policy)
-    place_a, place_b = placed(A_TILE[1], ALONG_A, RUN), placed(B_TILE[1], ALONG_B, RUN)
-    first_a, copy_a = policy_products.copying(tiling, A_TILE, place_a, aligned, ALL)
-    first_b, copy_b = policy_products.copying(tiling, B_TILE, place_b, aligned, ALL)
-    start_a, load_a = policy_products.loading(STEP, A_TILE[1], ALONG_A, True, place_a, policy)
-    start_b, load_b = policy_products.loading(WN, B_TILE[1], ALONG_B, False, place_b, policy)
+    _, WORD = policy_products.parting(policy)
+    first_a, first_b, copy = copying_tiles(tiling, layout, aligned, policy)
+    start_a, start_b, load_row, load_b = loading_parts(tiling, layout, policy)
     warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply_row, join = multiplying(tiling, policy), joining(tiling, policy)
+    all_but_one = rows_of_a_tile(0, (ROWS, ALL), copy, load_row, load_b, multiply_row)
     update = warp_mma.updating(tiling, "float32", paired)
 
     @on_device
@@ -72,56 +67,6 @@ def build(
         across, down = cuda.gridDim.x, cuda.gridDim.y
         y, x = place_in_bands(cuda.blockIdx.y * across + cuda.blockIdx.x, down, across)
         return int32(y * BM), int32(x * BN)
-
-    @on_device
-    def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
-        copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, part)
-        copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, part)
-
-    @on_device
-    def load_row(As, from_a, s, x, a_high, a_low):
-        """Row x of A's fragments in a step, split."""
-        here = from_a + x * STEP * LENGTH if ALONG_A else from_a ^ x * STEP
-        load_a(As, here, s, a_high, a_low)
-
-    @on_device
-    def no_rows(
-        As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low,
-        main, cross,
-    ):  # fmt: skip
-        pass
-
-    def rows(r):
-        """A device function of the rows from r on, but for the last one of the tile.
-
-        Each splits what the next row needs and begins a part of a copy, then multiplies its own, so
-        that Tensor Cores and the others have work at the same time. Nesting writes the rows out:
-        all fragments live in registers.
-        """
-        others = rows(r + 1) if r + 2 < ALL else no_rows
-        (s, x), (after, next_x) = divmod(r, ROWS), divmod(r + 1, ROWS)
-        NEW_STEP = after > s
-
-        @on_device
-        def walk(
-            As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low,
-            main, cross,
-        ):  # fmt: skip
-            load_row(As, from_a, after, next_x, a_high[(r + 1) % 2], a_low[(r + 1) % 2])
-            if NEW_STEP:
-                load_b(Bs, from_b, after, b_high[after % 2], b_low[after % 2])
-            copy(As, Bs, to_a, to_b, A, B, row, col, p, r)
-            multiply_row(
-                a_high[r % 2, 0], a_low[r % 2, 0], b_high[s % 2], b_low[s % 2], x, main, cross
-            )
-            others(
-                As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low,
-                b_high, b_low, main, cross,
-            )  # fmt: skip
-
-        return walk
-
-    all_but_one = rows(0)
 
     def tcec_registers(alpha, A, B, beta, C):
         As = shared_view(A_RING, float32, 0)
@@ -175,6 +120,106 @@ def build(
         update(C, row + i, col + j, alpha, main, beta)
 
     return tcec_registers
+
+
+def fragment_rows(tiling: Tiling, policy: Policy) -> tuple[int, int]:
+    """Count rows of A's fragments in a step along k, and in a tile.
+
+    There are as many parts in which the next tile is copied.
+    """
+    rows = tiling.warp[0] // STEP
+    return rows, tiling.block[2] // policy.mma.k * rows
+
+
+def copying_tiles(
+    tiling: Tiling, layout: str, aligned: bool, policy: Policy
+) -> tuple[Callable, Callable, Callable]:
+    """Return first_a(), first_b() and copy(As, Bs, to_a, to_b, A, B, row, col, p, part).
+
+    The first two say where this thread copies to in the first stage of a ring. The third begins a
+    part of the copies of the tiles from p of k on.
+    """
+    _, parts = fragment_rows(tiling, policy)
+    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
+    (tile_a, tile_b), run = (
+        shared_layouts.tile_shapes(tiling, layout),
+        policy_products.run_of(policy),
+    )
+    place_a, place_b = placed(tile_a[1], ALONG_A, run), placed(tile_b[1], ALONG_B, run)
+    first_a, copy_a = policy_products.copying(tiling, tile_a, place_a, aligned, parts)
+    first_b, copy_b = policy_products.copying(tiling, tile_b, place_b, aligned, parts)
+
+    @on_device
+    def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
+        copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, part)
+        copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, part)
+
+    return first_a, first_b, copy
+
+
+def loading_parts(tiling: Tiling, layout: str, policy: Policy) -> tuple[Callable, ...]:
+    """Return start_a(i), start_b(j), load_row and load_b.
+
+    The first two say where this lane begins to load. The others load a row of A's fragments, and
+    all of B's in a step along k, in two parts.
+    """
+    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"
+    (_, LENGTH), (_, length_b) = shared_layouts.tile_shapes(tiling, layout)
+    run, wn = policy_products.run_of(policy), tiling.warp[1]
+    place_a, place_b = placed(LENGTH, ALONG_A, run), placed(length_b, ALONG_B, run)
+    start_a, load_a = policy_products.loading(STEP, LENGTH, ALONG_A, True, place_a, policy)
+    start_b, load_b = policy_products.loading(wn, length_b, ALONG_B, False, place_b, policy)
+
+    @on_device
+    def load_row(As, from_a, s, x, a_high, a_low):
+        """Row x of A's fragments in a step, split."""
+        here = from_a + x * STEP * LENGTH if ALONG_A else from_a ^ x * STEP
+        load_a(As, here, s, a_high, a_low)
+
+    return start_a, start_b, load_row, load_b
+
+
+def rows_of_a_tile(
+    r: int, counts: tuple[int, int], copy: Callable, load_row: Callable, load_b: Callable,
+    multiply_row: Callable,
+) -> Callable:  # fmt: skip
+    """Return the device function of the rows of a tile from r on, but for the last one.
+
+    counts : as `fragment_rows` says
+    Each row splits what the next one needs and begins a part of a copy, then multiplies its own, so
+    that Tensor Cores and the others have work at the same time. Nesting writes the rows out: all
+    fragments live in registers.
+    """
+    ROWS, ALL = counts
+    others = no_rows
+    if r + 2 < ALL:
+        others = rows_of_a_tile(r + 1, counts, copy, load_row, load_b, multiply_row)
+    (s, x), (after, next_x) = divmod(r, ROWS), divmod(r + 1, ROWS)
+    NEW_STEP = after > s
+
+    @on_device
+    def row_of_tile(
+        As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low,
+        main, cross,
+    ):  # fmt: skip
+        load_row(As, from_a, after, next_x, a_high[(r + 1) % 2], a_low[(r + 1) % 2])
+        if NEW_STEP:
+            load_b(Bs, from_b, after, b_high[after % 2], b_low[after % 2])
+        copy(As, Bs, to_a, to_b, A, B, row, col, p, r)
+        multiply_row(a_high[r % 2, 0], a_low[r % 2, 0], b_high[s % 2], b_low[s % 2], x, main, cross)
+        others(
+            As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low,
+            b_high, b_low, main, cross,
+        )  # fmt: skip
+
+    return row_of_tile
+
+
+@on_device
+def no_rows(
+    As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a_high, a_low, b_high, b_low, main, cross
+):  # fmt: skip
+    """Have no further row."""
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:

@@ -35,12 +35,10 @@ def build(
     layout, aligned, paired, dtype, out_dtype : as in *mma_shared*
     """
     BM, BN, BK = tiling.block
-    WM, WN = tiling.warp
     AHEAD = tiling.stages - 1  # tiles between what is multiplied and what is copied
     PENDING = AHEAD - 1  # batches of copies that need not have arrived
     PARTS = BK // STEP  # steps along k in a tile, and parts in which the next one is copied
-    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
-    A_TILE, B_TILE = shared_layouts.tile_shapes(tiling, layout)
+    ALONG_A = layout[0] == "n"  # rows of A's stored tile run along k
     A_SIZE, B_SIZE = BM * BK, BN * BK
     A_RING, B_RING = (tiling.stages * A_SIZE,), (tiling.stages * B_SIZE,)
     A_BYTES = shared_layouts.BYTES * tiling.stages * A_SIZE
@@ -48,13 +46,11 @@ def build(
     A_WORDS, B_WORDS, SUMS = warp_mma.fragment_shapes(tiling)
     TWO_A, TWO_B = (2, *A_WORDS), (2, *B_WORDS)  # of this step along k, and of the next
 
-    place_a, place_b = shared_layouts.swizzled(A_TILE[1]), shared_layouts.swizzled(B_TILE[1])
-    first_a, copy_a = shared_layouts.copying(tiling, A_TILE, place_a, aligned, dtype, True, PARTS)
-    first_b, copy_b = shared_layouts.copying(tiling, B_TILE, place_b, aligned, dtype, True, PARTS)
-    start_a, load_a = warp_mma.loading(WM, A_TILE[1], ALONG_A, True, place_a)
-    start_b, load_b = warp_mma.loading(WN, B_TILE[1], ALONG_B, False, place_b)
+    first_a, first_b, copy = copying_tiles(tiling, layout, aligned, dtype)
+    start_a, load_a, start_b, load_b = loading_fragments(tiling, layout)
     warp_corner, clear = on_device(warp_mma.corner(tiling)), warp_mma.clearing(tiling)
     multiply, update = multiplying(tiling, dtype), updating(tiling, out_dtype, paired)
+    all_but_one = steps_along_k(0, PARTS, copy, load_a, load_b, multiply)
 
     @on_device
     def block_corner():
@@ -62,35 +58,6 @@ def build(
         across, down = cuda.gridDim.x, cuda.gridDim.y
         y, x = place_in_bands(cuda.blockIdx.y * across + cuda.blockIdx.x, down, across)
         return y * BM, x * BN
-
-    @on_device
-    def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
-        copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, part)
-        copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, part)
-
-    @on_device
-    def no_steps(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc):
-        pass
-
-    def steps(s):
-        """A device function of the steps along k from s on, but for the last one of the tile.
-
-        Each loads the fragments of the next step and begins a part of a copy, then multiplies its
-        own. Nesting writes the steps out, so that all fragments live in registers.
-        """
-        others = steps(s + 1) if s + 2 < PARTS else no_steps
-
-        @on_device
-        def walk(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc):
-            load_a(As, from_a, s + 1, a[(s + 1) % 2])
-            load_b(Bs, from_b, s + 1, b[(s + 1) % 2])
-            copy(As, Bs, to_a, to_b, A, B, row, col, p, s)
-            multiply(a[s % 2], b[s % 2], acc)
-            others(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc)
-
-        return walk
-
-    all_but_one = steps(0)
 
     def mma_tuned(alpha, A, B, beta, C):
         As = shared_view(A_RING, ELEMENT, 0)
@@ -141,6 +108,66 @@ def build(
         update(C, row + i, col + j, alpha, acc, beta)
 
     return mma_tuned
+
+
+def copying_tiles(
+    tiling: Tiling, layout: str, aligned: bool, dtype: str
+) -> tuple[Callable, Callable, Callable]:
+    """Return first_a(), first_b() and copy(As, Bs, to_a, to_b, A, B, row, col, p, part).
+
+    The first two say where this thread copies to in the first stage of a ring. The third begins a
+    part of the copies of the tiles from p of k on, one of as many as a tile has steps along k.
+    """
+    PARTS = tiling.block[2] // STEP
+    ALONG_A, ALONG_B = layout[0] == "n", layout[1] == "t"  # rows of the stored tile run along k
+    tile_a, tile_b = shared_layouts.tile_shapes(tiling, layout)
+    place_a, place_b = shared_layouts.swizzled(tile_a[1]), shared_layouts.swizzled(tile_b[1])
+    first_a, copy_a = shared_layouts.copying(tiling, tile_a, place_a, aligned, dtype, True, PARTS)
+    first_b, copy_b = shared_layouts.copying(tiling, tile_b, place_b, aligned, dtype, True, PARTS)
+
+    @on_device
+    def copy(As, Bs, to_a, to_b, A, B, row, col, p, part):
+        copy_a(As, to_a, A, row if ALONG_A else p, p if ALONG_A else row, part)
+        copy_b(Bs, to_b, B, col if ALONG_B else p, p if ALONG_B else col, part)
+
+    return first_a, first_b, copy
+
+
+def loading_fragments(tiling: Tiling, layout: str) -> tuple[Callable, ...]:
+    """Return start_a, load_a, start_b and load_b, device functions as `warp_mma.loading` says."""
+    (WM, WN), (tile_a, tile_b) = tiling.warp, shared_layouts.tile_shapes(tiling, layout)
+    place_a, place_b = shared_layouts.swizzled(tile_a[1]), shared_layouts.swizzled(tile_b[1])
+    of_a = warp_mma.loading(WM, tile_a[1], layout[0] == "n", True, place_a)
+    of_b = warp_mma.loading(WN, tile_b[1], layout[1] == "t", False, place_b)
+    return *of_a, *of_b
+
+
+def steps_along_k(
+    s: int, count: int, copy: Callable, load_a: Callable, load_b: Callable, multiply: Callable
+) -> Callable:
+    """Return the device function of a tile's steps along k from s on, but for the last one.
+
+    Each loads the fragments of the next step and begins a part of a copy, then multiplies its own.
+    Nesting writes the steps out, so that all fragments live in registers.
+    """
+    others = no_steps
+    if s + 2 < count:
+        others = steps_along_k(s + 1, count, copy, load_a, load_b, multiply)
+
+    @on_device
+    def step(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc):
+        load_a(As, from_a, s + 1, a[(s + 1) % 2])
+        load_b(Bs, from_b, s + 1, b[(s + 1) % 2])
+        copy(As, Bs, to_a, to_b, A, B, row, col, p, s)
+        multiply(a[s % 2], b[s % 2], acc)
+        others(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc)
+
+    return step
+
+
+@on_device
+def no_steps(As, Bs, from_a, from_b, to_a, to_b, A, B, row, col, p, a, b, acc):
+    """Have no further step."""
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:

@@ -134,7 +134,7 @@ def changed(name):
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
-        ("ex3-read", kernels.tcec_stored.build, kernels.tcec_registers.build),
+        ("ex3-read", kernels.tcec_stored.build, inspect.getmodule(kernels.tcec_registers.build)),
         ("wgmma", kernels.warp_specialised.build, warpgroup_tiles.multiplying_tiles),
     ],
 )

@@ -66,8 +66,8 @@ def copying(size: int, along: bool) -> Callable:
     return copy_rows if along else copy_blocks
 
 
-def carrying(size: int, along: bool, first: int) -> Callable:
-    """The device function by which a warpgroup, from thread `first` on, carries a tile instead.
+def copying_by_threads(size: int, along: bool, first: int) -> Callable:
+    """The device function by which a warpgroup, from thread `first` on, copies a tile instead.
 
     Rows of X may begin anywhere: each element is looked at by itself.
     """
@@ -75,7 +75,7 @@ def carrying(size: int, along: bool, first: int) -> Callable:
     read_four = reading(False)
 
     @on_device
-    def carry(tiles, stage, X, start, p):
+    def copy(tiles, stage, X, start, p):
         thread = uint32(cuda.threadIdx.x) - uint32(first)
         top, four = thread // uint32(ACROSS), thread % uint32(ACROSS)
         # In the swizzle, the same in all rows of this thread.
@@ -88,7 +88,7 @@ def carrying(size: int, along: bool, first: int) -> Callable:
             i, j = (start + row, p + ahead) if along else (p + row, start + ahead)
             store_v4(tiles, stage, box, block, row, to, read_four(X, i, j))
 
-    return carry
+    return copy
 
 
 def splitting(size: int, first: int) -> Callable:
@@ -103,31 +103,13 @@ def splitting(size: int, first: int) -> Callable:
     turns = size // DOWN
 
     @on_device
-    def no_more(tiles, stage, box, row, at):
-        return ZEROS, ZEROS
-
-    def fetching(turn):
-        """The device function (tiles, stage, box, row, at) -> what a thread splits in a turn."""
-        if turn >= turns:
-            return no_more
-
-        @on_device
-        def fetch(tiles, stage, box, row, at):
-            return (
-                load_v4(tiles, stage, box, turn, row, at),
-                load_v4(tiles, stage, box, turn, row, at ^ FOUR),
-            )
-
-        return fetch
-
-    @on_device
     def nothing(tiles, words, stage, box, row, at, to, now, then):
         pass
 
     def splits(turn):
         """A device function that splits from a turn on; now is what this turn splits."""
         others = splits(turn + 1) if turn + 1 < turns else nothing
-        fetch = fetching(turn + 2)
+        fetch = fetching_turn(turn + 2, turns)
 
         @on_device
         def split(tiles, words, stage, box, row, at, to, now, then):
@@ -140,7 +122,8 @@ def splitting(size: int, first: int) -> Callable:
 
         return split
 
-    fetch_first, fetch_second, split_all = fetching(0), fetching(1), splits(0)
+    fetch_first, fetch_second = fetching_turn(0, turns), fetching_turn(1, turns)
+    split_all = splits(0)
 
     @on_device
     def split(tiles, words, stage):
@@ -153,6 +136,27 @@ def splitting(size: int, first: int) -> Callable:
         split_all(tiles, words, stage, box, row, at, to, now, then)
 
     return split
+
+
+def fetching_turn(turn: int, turns: int) -> Callable:
+    """Return the device function (tiles, stage, box, row, at) -> what a thread splits in a turn."""
+    if turn >= turns:
+        return no_fetch
+
+    @on_device
+    def fetch(tiles, stage, box, row, at):
+        return (
+            load_v4(tiles, stage, box, turn, row, at),
+            load_v4(tiles, stage, box, turn, row, at ^ FOUR),
+        )
+
+    return fetch
+
+
+@on_device
+def no_fetch(tiles, stage, box, row, at):
+    """Have no further turn."""
+    return ZEROS, ZEROS
 
 
 @on_device
@@ -264,7 +268,7 @@ def work_of(problem: Gemm, tiling: Tiling) -> traffic.Work:
 
 
 def brought(problem: Gemm, tiling: Tiling) -> Counter[str]:
-    """Count how all tiles come: bytes that the TMA copies, or the loads of `carrying`.
+    """Count how all tiles come: bytes that the TMA copies, or the loads of `copying_by_threads`.
 
     tiling : with steps of 64 along k
     """
@@ -286,8 +290,8 @@ def moved_in_shared(problem: Gemm, tiling: Tiling) -> list[Counter[str]]:
     (bm, bn, _), (along, _) = tiling.block, along_k(problem.layout)
     of_a = whole_lines("load", bm, 2 if along else 1)
     of_b = whole_lines("load", bn, FOUR), whole_lines("store", bn, FOUR)
-    carried = [] if are_aligned(problem) else [whole_lines("store", bm + bn, FOUR)]
-    return [of_a, *of_b, *carried]
+    by_threads = [] if are_aligned(problem) else [whole_lines("store", bm + bn, FOUR)]
+    return [of_a, *of_b, *by_threads]
 
 
 def whole_lines(op: str, rows: int, wide: int) -> Counter[str]:

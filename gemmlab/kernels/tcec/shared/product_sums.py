@@ -106,7 +106,7 @@ def starting(layout: str) -> Callable:
     return start
 
 
-def walking(tiling: Tiling, layout: str) -> tuple[Callable, Callable, Callable]:
+def multiplying_rows(tiling: Tiling, layout: str) -> tuple[Callable, Callable, Callable]:
     """Device functions of the first row of a stage, of all but the last one, and of that.
 
     All take (Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low): tiles of both parts, where
@@ -115,7 +115,46 @@ def walking(tiling: Tiling, layout: str) -> tuple[Callable, Callable, Callable]:
     of the stage that follows.
     """
     ROWS, PAIRS = tiling.warp[0] // STEP, tiling.warp[1] // STEP
-    ALL = STEPS * ROWS
+    load_row, load_pair = loading_parts(layout)
+    multiply_last = products(ROWS - 1, 0, tiling, load_pair)
+
+    @on_device
+    def first_row(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low):
+        load_row(Ah, Al, at_a, 0, 0, a_high[0], a_low[0])
+        for y in range(PAIRS):
+            load_pair(Bh, Bl, at_b, 0, y, b_high[y], b_low[y])
+
+    @on_device
+    def no_rows(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross):
+        pass
+
+    def rows(r):
+        """A device function of the rows from r on, but for the last one.
+
+        Nesting writes the rows out: all fragments live in registers.
+        """
+        others = rows(r + 1) if r + 2 < STEPS * ROWS else no_rows
+        s, next_x = divmod(r + 1, ROWS)
+        multiply = products(r % ROWS, s, tiling, load_pair)
+
+        @on_device
+        def multiply_row(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross):
+            load_row(Ah, Al, at_a, s, next_x, a_high[(r + 1) % 2], a_low[(r + 1) % 2])
+            multiply(Bh, Bl, at_b, a_high[r % 2], a_low[r % 2], b_high, b_low, main, cross)
+            others(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross)
+
+        return multiply_row
+
+    @on_device
+    def last_row(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross):
+        load_row(Ah, Al, at_a, 0, 0, a_high[0], a_low[0])
+        multiply_last(Bh, Bl, at_b, a_high[1], a_low[1], b_high, b_low, main, cross)
+
+    return first_row, rows(0), last_row
+
+
+def loading_parts(layout: str) -> tuple[Callable, Callable]:
+    """Return the device functions that load a row of A's fragments and a fragment of B's, split."""
     ALONG_A, ALONG_B = along_k(layout)
     (_, load_a), (_, load_b) = _loading(layout)
 
@@ -133,55 +172,24 @@ def walking(tiling: Tiling, layout: str) -> tuple[Callable, Callable, Callable]:
         load_b(Bh, here, s, b_high)
         load_b(Bl, here, s, b_low)
 
-    def products(x, s):
-        """The device function of all products of row x, after the last of which B's are replaced
-        by those of step s.
-        """
+    return load_row, load_pair
 
-        @on_device
-        def multiply(Bh, Bl, at_b, a_high, a_low, b_high, b_low, main, cross):
-            for y in range(PAIRS):
-                multiply_pair(a_high[0], a_low[0], b_high[y, 0], b_low[y, 0], x, y, main, cross)
-                if x == ROWS - 1:
-                    load_pair(Bh, Bl, at_b, s, y, b_high[y], b_low[y])
 
-        return multiply
+def products(x: int, s: int, tiling: Tiling, load_pair: Callable) -> Callable:
+    """Return the device function of all products of row x of a warp's fragments.
+
+    After the last row's, B's fragments are replaced by those of step s along k.
+    """
+    LAST, PAIRS = tiling.warp[0] // STEP - 1, tiling.warp[1] // STEP
 
     @on_device
-    def no_rows(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross):
-        pass
-
-    def rows(r):
-        """A device function of the rows from r on, but for the last one.
-
-        Nesting writes the rows out: all fragments live in registers.
-        """
-        others = rows(r + 1) if r + 2 < ALL else no_rows
-        s, next_x = divmod(r + 1, ROWS)
-        multiply = products(r % ROWS, s)
-
-        @on_device
-        def walk(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross):
-            load_row(Ah, Al, at_a, s, next_x, a_high[(r + 1) % 2], a_low[(r + 1) % 2])
-            multiply(Bh, Bl, at_b, a_high[r % 2], a_low[r % 2], b_high, b_low, main, cross)
-            others(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross)
-
-        return walk
-
-    multiply_last = products(ROWS - 1, 0)
-
-    @on_device
-    def first_row(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low):
-        load_row(Ah, Al, at_a, 0, 0, a_high[0], a_low[0])
+    def multiply(Bh, Bl, at_b, a_high, a_low, b_high, b_low, main, cross):
         for y in range(PAIRS):
-            load_pair(Bh, Bl, at_b, 0, y, b_high[y], b_low[y])
+            multiply_pair(a_high[0], a_low[0], b_high[y, 0], b_low[y, 0], x, y, main, cross)
+            if x == LAST:
+                load_pair(Bh, Bl, at_b, s, y, b_high[y], b_low[y])
 
-    @on_device
-    def last_row(Ah, Al, Bh, Bl, at_a, at_b, a_high, a_low, b_high, b_low, main, cross):
-        load_row(Ah, Al, at_a, 0, 0, a_high[0], a_low[0])
-        multiply_last(Bh, Bl, at_b, a_high[1], a_low[1], b_high, b_low, main, cross)
-
-    return first_row, rows(0), last_row
+    return multiply
 
 
 @on_device

@@ -108,45 +108,19 @@ def multiplying_tiles(tiling: Tiling, layout: str) -> Callable:
     it has read them. It begins with a step of the rings and returns the step after the tile's last.
     """
     _, BN, BK = tiling.block
-    PIECE = min(BK, DEPTH)  # of a stage, along k
-    HELD = BN // 2  # elements of C that a thread has
+    ACCUMULATORS = BN // 2  # elements of C that a thread has
     multiply_add, wgmma_wait = multiplying_16(WGMMA[BN, layout], layout), WGMMA_WAIT[BN]
     stage_of, parity_of = turning(tiling.stages)
-    clear, add, join = clearing(HELD), adding(HELD), joining(HELD)
+    clear, add, join = clearing(ACCUMULATORS), adding(ACCUMULATORS), joining(ACCUMULATORS)
+    BLOCK = min(BK, DEPTH)  # of a stage, along k
 
-    @on_device
-    def nothing(sums, Ah, Al, Bh, Bl, stage, group, more):
-        pass
+    def multiplying(q):
+        """A device function that multiplies a block from q of k on.
 
-    def main_products(q, end):
-        """A device function that adds the main products of a stage, from q of k to `end`."""
-        others = main_products(q + K, end) if q + K < end else nothing
-
-        @on_device
-        def multiply(part, Ah, Al, Bh, Bl, stage, group, more):
-            multiply_add(part, Ah, Bh, stage, group, q, more)
-            others(part, Ah, Al, Bh, Bl, stage, group, True)
-
-        return multiply
-
-    def corrections(q, end):
-        """A device function that adds the products that correct them."""
-        others = corrections(q + K, end) if q + K < end else nothing
-
-        @on_device
-        def correct(cross, Ah, Al, Bh, Bl, stage, group, more):
-            multiply_add(cross, Al, Bh, stage, group, q, more)
-            multiply_add(cross, Ah, Bl, stage, group, q, True)
-            others(cross, Ah, Al, Bh, Bl, stage, group, True)
-
-        return correct
-
-    def piece(q):
-        """A device function that multiplies a piece of a stage.
-
-        When it returns, everything is complete but the corrections of the piece, which go on.
+        When it returns, everything is complete but the corrections of the block, which go on.
         """
-        multiply, correct = main_products(q, q + PIECE), corrections(q, q + PIECE)
+        multiply = main_products(q, q + BLOCK, multiply_add)
+        correct = corrections(q, q + BLOCK, multiply_add)
 
         @on_device
         def begin(part, cross, Ah, Al, Bh, Bl, stage, group, more, more_cross):
@@ -159,25 +133,7 @@ def multiplying_tiles(tiling: Tiling, layout: str) -> Callable:
 
         return begin
 
-    @on_device
-    def no_piece(main, part, cross, Ah, Al, Bh, Bl, stage, group):
-        pass
-
-    def pieces(q):
-        """A device function that multiplies and adds the pieces of a stage from q of k on."""
-        if q == DEPTH:
-            return no_piece
-        begin, others = piece(q), pieces(q + PIECE)
-
-        @on_device
-        def go_on(main, part, cross, Ah, Al, Bh, Bl, stage, group):
-            begin(part, cross, Ah, Al, Bh, Bl, stage, group, False, True)
-            add(main, part)
-            others(main, part, cross, Ah, Al, Bh, Bl, stage, group)
-
-        return go_on
-
-    begin, go_on = piece(0), pieces(PIECE)
+    begin, go_on = multiplying(0), further_k_blocks(BLOCK, BLOCK, multiplying, add)
 
     @on_device
     def multiply_tile(main, part, cross, Ah, Al, Bh, Bl, full, empty, step, k, thread):
@@ -200,3 +156,58 @@ def multiplying_tiles(tiling: Tiling, layout: str) -> Callable:
         return step
 
     return multiply_tile
+
+
+def further_k_blocks(
+    q: int, block: int, multiplying: Callable[[int], Callable], add: Callable
+) -> Callable:
+    """Return the device function that multiplies and adds the blocks of a stage from q of k on.
+
+    multiplying : where a block begins -> the device function that multiplies it
+    """
+    if q == DEPTH:
+        return no_k_block
+    begin, others = multiplying(q), further_k_blocks(q + block, block, multiplying, add)
+
+    @on_device
+    def go_on(main, part, cross, Ah, Al, Bh, Bl, stage, group):
+        begin(part, cross, Ah, Al, Bh, Bl, stage, group, False, True)
+        add(main, part)
+        others(main, part, cross, Ah, Al, Bh, Bl, stage, group)
+
+    return go_on
+
+
+@on_device
+def no_k_block(main, part, cross, Ah, Al, Bh, Bl, stage, group):
+    """Have no further block."""
+
+
+def main_products(q: int, end: int, multiply_add: Callable) -> Callable:
+    """Return the device function that adds the main products of a stage, from q of k to `end`."""
+    others = main_products(q + K, end, multiply_add) if q + K < end else no_products
+
+    @on_device
+    def multiply(part, Ah, Al, Bh, Bl, stage, group, more):
+        multiply_add(part, Ah, Bh, stage, group, q, more)
+        others(part, Ah, Al, Bh, Bl, stage, group, True)
+
+    return multiply
+
+
+def corrections(q: int, end: int, multiply_add: Callable) -> Callable:
+    """Return the device function that adds the products that correct them."""
+    others = corrections(q + K, end, multiply_add) if q + K < end else no_products
+
+    @on_device
+    def correct(cross, Ah, Al, Bh, Bl, stage, group, more):
+        multiply_add(cross, Al, Bh, stage, group, q, more)
+        multiply_add(cross, Ah, Bl, stage, group, q, True)
+        others(cross, Ah, Al, Bh, Bl, stage, group, True)
+
+    return correct
+
+
+@on_device
+def no_products(sums, Ah, Al, Bh, Bl, stage, group, more):
+    """Have no further product."""
