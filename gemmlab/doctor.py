@@ -137,7 +137,8 @@ def _python(env: Environment) -> Finding:
 
 def _package(name: str, need: Need, env: Environment) -> Finding:
     have = env.packages.get(name)
-    fix = _install(need.install, env)
+    of_gpu = need.gpu_only and _launching(env) == MLIR  # whose extra brings no second compiler
+    fix = _install("gemmlab[gpu-mlir]" if of_gpu else need.install, env)
     if name == NUMBA and have is None and env.packages.get(MLIR):
         return Finding(name, "ok", f"not installed; {MLIR} is in its place")
     if need.gpu_only and env.gpu.problem in ("no-driver", "no-gpu"):
@@ -180,7 +181,7 @@ def _gpu(env: Environment) -> Finding:
         "no-driver": f"with an NVIDIA GPU: install its driver, {DRIVERS}",
         "no-gpu": "see whether the driver finds a GPU: nvidia-smi",
         "no-numba-cuda": _install(NEEDS["numba-cuda"].install, env),
-        "driver-too-old": f"install a newer driver, {DRIVERS}" + _older_cuda(gpu),
+        "driver-too-old": f"install a newer driver, {DRIVERS}" + _older_cuda(gpu, env),
         "broken": _reinstall(env),
     }
     fix = "" if env.platform == "darwin" else fixes[gpu.problem]
@@ -188,11 +189,11 @@ def _gpu(env: Environment) -> Finding:
     return Finding("GPU", status, f"none in use: {gpu.reason}", fix)
 
 
-def _older_cuda(gpu: GpuStatus) -> str:
-    """The other way out of an old driver: CUDA packages that it can run, where Numba has them."""
+def _older_cuda(gpu: GpuStatus, env: Environment) -> str:
+    """The other way out of an old driver: CUDA packages that it can run, where there are such."""
     if gpu.cuda is None or gpu.cuda[0] != 12:
         return ""
-    return ', or: python -m pip install "numba-cuda[cu12]==0.30.*"'
+    return f', or: python -m pip install "{_pinned(_launching(env), "cu12")}"'
 
 
 def _backend(env: Environment) -> Finding:
@@ -214,8 +215,7 @@ def _recorded(env: Environment) -> Finding:
 def _predictions(env: Environment) -> Finding:
     if env.missing:
         text = f"no times from compiled code: there is no {' and no '.join(env.missing)}"
-        used = MLIR if env.packages.get(MLIR) and not env.packages.get(NUMBA) else NUMBA
-        fix = "" if env.platform == "darwin" else _install(EXTRAS[used], env)
+        fix = "" if env.platform == "darwin" else _install(EXTRAS[_launching(env)], env)
         return Finding("predictions", "note", text, fix)
     return Finding("predictions", "ok", "a kernel's time on an H200 follows from its compiled code")
 
@@ -226,10 +226,23 @@ def _install(package: str, env: Environment) -> str:
 
 
 def _reinstall(env: Environment) -> str:
-    if env.clone:
-        return f"delete the folder .venv, then: {SETUP}"
-    packages = '"numba-cuda[cu13]==0.30.*" "cuda-toolkit==13.0.*" "numpy<2.5"'
+    name = _launching(env)
+    if env.clone:  # .venv keeps which compiler it has
+        chosen = f" --compiler {name}" if name != NUMBA else ""
+        return f"delete the folder .venv, then: {SETUP}{chosen}"
+    packages = f'"{_pinned(name, "cu13")}" "cuda-toolkit==13.0.*"'
+    packages += ' "numpy<2.5"' if name == NUMBA else ""
     return f"python -m pip install --force-reinstall {packages}"
+
+
+def _launching(env: Environment) -> str:
+    """Return which compiler launches kernels there, or would."""
+    return MLIR if env.packages.get(MLIR) and not env.packages.get(NUMBA) else NUMBA
+
+
+def _pinned(name: str, extra: str) -> str:
+    """Return what pip is given to have the tested version of a package, with an extra of its."""
+    return f"{name}[{extra}]=={_text(NEEDS[name].least)}.*"
 
 
 def _numbers(version: str) -> Version:

@@ -20,6 +20,7 @@ PACKAGES = {
     "numba-cuda": "0.30.4",
     "cupy": "13.6.0",
 }
+MLIR_ALONE = PACKAGES | {"numba-cuda": None, "numba-cuda-mlir": "0.6.0"}
 GPU = GpuStatus(True, "", "runs", "NVIDIA H200", "580.65", (13, 0), (9, 0), {})
 WELL = Environment((3, 12, 1), PACKAGES, GPU, {"h200": 120}, clone=False)
 NO_GPU = replace(WELL, gpu=GpuStatus(False, "no-driver", "no NVIDIA driver is installed"))
@@ -76,6 +77,8 @@ def test_driver_too_old():
     assert "550.1" in gpu.text
     assert 'python -m pip install "numba-cuda[cu12]==0.30.*"' in gpu.fix
     assert "cu12" not in find(ill("driver-too-old", cuda=(11, 8)), "GPU").fix
+    by_mlir = find(replace(old, packages=MLIR_ALONE), "GPU")
+    assert 'python -m pip install "numba-cuda-mlir[cu12]==0.6.*"' in by_mlir.fix
 
 
 def test_broken_cuda_installation():
@@ -84,6 +87,12 @@ def test_broken_cuda_installation():
     assert gpu.fix.startswith("python -m pip install --force-reinstall")
     in_clone = replace(ill("broken"), clone=True)
     assert find(in_clone, "GPU").fix == "delete the folder .venv, then: python run.py lab"
+    by_mlir = find(replace(in_clone, packages=MLIR_ALONE), "GPU")
+    assert by_mlir.fix.endswith(".venv, then: python run.py lab --compiler numba-cuda-mlir")
+    fix = find(replace(ill("broken"), packages=MLIR_ALONE), "GPU").fix
+    assert fix.endswith(' "numba-cuda-mlir[cu13]==0.6.*" "cuda-toolkit==13.0.*"')
+    without_cupy = replace(WELL, packages=MLIR_ALONE | {"cupy": None})
+    assert find(without_cupy, "cupy").fix == 'python -m pip install "gemmlab[gpu-mlir]"'
 
 
 def test_gpu_without_numba_cuda():
@@ -115,7 +124,7 @@ def test_which_compiler_is_used_and_why():
     assert find(both, "compiler").text.startswith(
         "numba-cuda 0.30.4 and numba-cuda-mlir 0.6.0; auto -> numba-cuda: "
     )
-    alone = replace(NO_GPU, packages=PACKAGES | {"numba-cuda": None, "numba-cuda-mlir": "0.6.0"})
+    alone = replace(NO_GPU, packages=MLIR_ALONE)
     found = find(alone, "compiler")
     assert found.status == "ok"
     assert found.text.startswith("numba-cuda-mlir 0.6.0; auto -> numba-cuda-mlir: it is the only")

@@ -8,6 +8,7 @@ import pytest
 from gemmlab import Gemm, Tiling, kernels, run, simulate
 from gemmlab.compiled.forecast.rung_listings import rung_listing
 from gemmlab.formats import to_memory
+from gemmlab.instructions import host
 from gemmlab.kernels.tensor_core.shared.epilogues import ACTIVATIONS, exact
 from gemmlab.kernels.tensor_core.tma_epilogue import errors
 from gemmlab.measure.backends import gpu
@@ -136,11 +137,9 @@ def test_a_hyperbolic_tangent_is_one_instruction_and_a_bias_loaded_once_for_two_
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("biased", [True, False])
 def test_a_gpu_stores_what_follows_a_product(dtype, activation, biased):
-    from gemmlab.here.driver import numba_cuda
-
     problem = product(264, 520, 200, dtype=dtype, alpha=0.5, beta=1)
     given = operands(problem, biased)
-    on_gpu = numba_cuda().to_device(np.ascontiguousarray(given.c[0]))
+    on_gpu = host.cuda().to_device(np.ascontiguousarray(given.c[0]))
     bias = gpu_rows(on_gpu, problem.m) if biased else None
     kernel = kernels.with_epilogue(activation, bias)
     runner = gpu.Runner(kernel, problem, kernel.default, gpu.Matrices(problem))
@@ -156,6 +155,4 @@ def gpu_rows(bias, m):
 
 
 def numba_array(array):
-    from gemmlab.here.driver import numba_cuda
-
-    return numba_cuda().as_cuda_array(array)
+    return host.cuda().as_cuda_array(array)

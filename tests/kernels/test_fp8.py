@@ -7,6 +7,7 @@ import pytest
 
 from gemmlab import Gemm, Tiling, kernels, simulate
 from gemmlab.formats import from_memory, round_to
+from gemmlab.instructions import host
 from gemmlab.kernels.tensor_core.fp8_scaled import DEPTH
 from gemmlab.measure.backends import gpu
 from gemmlab.numerics import fused_dot_add
@@ -101,11 +102,9 @@ def test_what_it_refuses():
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
 def test_a_gpu_has_the_emulators_bits(dtype, fast):
-    from gemmlab.here.driver import numba_cuda
-
     problem = product(264, 520, 400, dtype, alpha=0.5)
     operands, (rows, columns) = problem.operands(3), scales(problem)
-    there = map(numba_cuda().to_device, (rows, columns))
+    there = map(host.cuda().to_device, (rows, columns))
     kernel = kernels.with_scales(*there, fast=fast)
     runner = gpu.Runner(kernel, problem, kernel.default, gpu.Matrices(problem))
     found = runner.compute(problem, operands)
