@@ -10,6 +10,7 @@ from benchmarks import readme
 from benchmarks.forecast import ladder
 from benchmarks.forecast.written import first_and_since
 from gemmlab import cli, kernels, plots
+from gemmlab.here.compilers import MLIR, NUMBA, chosen
 from gemmlab.kernels.hashing import source_hash
 from tests.support.paths import ROOT
 
@@ -74,7 +75,9 @@ def test_a_kernel_of_ones_own_is_predicted(tmp_path, capsys):
     said = capsys.readouterr().out.splitlines()[-1]
     named = lines.splitlines()[-1].removeprefix("# ")
     # Python's version may change an instruction of what Numba compiles, and with it a few percent.
-    assert float(said.split()[0]) == pytest.approx(float(named.split()[0]), rel=0.1)
+    # numba-cuda-mlir multiplies by strides, a fourth more of so short a kernel: book/compilers.md.
+    longer = {NUMBA: 1, MLIR: 1.25}[chosen()]
+    assert float(said.split()[0]) == pytest.approx(longer * float(named.split()[0]), rel=0.1)
     assert said.split(";")[0].split()[1:] == named.split(";")[0].split()[1:]
 
 
@@ -95,7 +98,8 @@ def test_a_program_is_predicted_as_it_says(tmp_path, monkeypatch, capsys):
         assert float(got.split()[1]) == pytest.approx(float(microseconds), rel=0.1)
         assert [got.split()[0], *got.split()[2:]] == [device, *rest]
     sources = [[x.split("%  ")[-1] for x in told if "%  " in x] for told in (lines, wanted)]
-    assert sources[0] == sources[1]
+    assert sources[0][0] == sources[1][0]
+    assert sources[0] == sources[1] or chosen() == MLIR  # its waits are others
 
 
 def test_the_ten_lines_run():
