@@ -242,7 +242,7 @@ def test_numpy_alone_is_enough():
     """For each kind of judge, and to state every exercise."""
     code = f"""
 import sys
-for name in ("numba", "numba_cuda", "matplotlib", "ipywidgets", "IPython"):
+for name in ("numba", "numba_cuda", "numba_cuda_mlir", "matplotlib", "ipywidgets", "IPython"):
     sys.modules[name] = None
 from gemmlab import exercises
 for name in exercises.names():
