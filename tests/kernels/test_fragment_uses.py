@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gemmlab import simulate
-from gemmlab.here.compilers import NUMBA, chosen
 from gemmlab.kernels.fragments import (
     SIZES,
     WHERE,
@@ -147,8 +146,7 @@ def test_compiles_with_everything_in_registers(name, m, where):
     arguments = (("uint32", 3), (kind, 2), ("int64", 0), ("int64", 0), ("float32", 3))
     text = compiled(build(where), *arguments)
     assert ".local" not in text
-    copies = 1 if chosen() == NUMBA else 2  # numba-cuda-mlir's of the loop's body
     # The loop over rows of tiles stays one.
-    assert text.count("mma.sync") == copies * (m // 16) * (m // 8)
+    assert text.count("mma.sync") == (m // 16) * (m // 8)
     assert (".shared" in text) == (where != "registers")
     assert ("st.shared.v4" in text) == (where == "shared")
