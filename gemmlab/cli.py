@@ -83,8 +83,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_simulate(verbs: Any) -> None:
     add = verbs.add_parser(
         "simulate",
-        help="run a program of Numba-CUDA on a simulated GPU; status 1 if it has hazards, 5 if it "
-        "launches no kernel",
+        help="run a program of Numba-CUDA or numba-cuda-mlir on a simulated GPU; status 1 if it "
+        "has hazards, 5 if it launches no kernel",
     )
     add.add_argument("--format", choices=FORMATS, default="text", help="of the account at the end")
     add.add_argument("--output", type=Path, help="file of the account (default: standard error)")
