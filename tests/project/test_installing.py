@@ -114,9 +114,9 @@ def test_compilers_are_there_without_a_gpu(monkeypatch, platform, driver, sets):
     monkeypatch.setattr(run.sys, "platform", platform)
     monkeypatch.setattr(run, "gpu_driver", lambda: driver)
     monkeypatch.setattr(run, "set_up", found.append)
-    run.set_up_cuda()
-    monkeypatch.setattr(run, "compiler", lambda: run.MLIR)
-    run.set_up_cuda()
+    for name in (run.NUMBA, run.MLIR):
+        monkeypatch.setattr(run, "compiler", lambda name=name: name)
+        run.set_up_cuda()
     assert found == sets + [f"{name}-mlir" for name in sets]
 
 
