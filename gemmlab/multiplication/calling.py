@@ -133,9 +133,17 @@ operator_is_there._dynamo_marked_constant = True  # as torch.compiler.assume_con
 
 
 def fp32_from_fp16(products: int) -> Any:
-    """Return PyTorch's mode in which its products are ours, where a kernel here is faster."""
-    import torch
+    """Return PyTorch's mode in which its products are ours, where a kernel here is faster.
 
+    Raises ModuleNotFoundError without PyTorch.
+    """
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{error}: gemmlab.fp32_from_fp16() is for programs of PyTorch; gemmlab.matmul(a, b) "
+            "takes arrays of NumPy, CuPy and Numba, too", name=error.name,
+        ) from None  # fmt: skip
     return mode(torch, partial(in_place_of_torch, checked(None, products)))
 
 

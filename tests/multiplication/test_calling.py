@@ -320,3 +320,9 @@ def test_a_split_that_no_kernel_reads_is_the_array():
     held = gemmlab.split(b)
     assert (held.array is b, held.nbytes, held.shape) == (True, 0, (7, 3))
     assert np.array_equal(gemmlab.matmul(a, held), a @ b)
+
+
+def test_without_pytorch_its_mode_says_what_takes_other_arrays(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match=r"gemmlab\.matmul\(a, b\) takes arrays of NumPy"):
+        gemmlab.fp32_from_fp16()
