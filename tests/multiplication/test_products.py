@@ -295,6 +295,7 @@ def test_the_scale_of_a_line(largest, scale):
 
 @pytest.mark.ptxas
 @pytest.mark.measuring
+@pytest.mark.numba_cuda
 @pytest.mark.skipif(bool(lacking()), reason=lacking() or "")
 def test_the_kernels_of_hopper_compile_without_spills():
     from numba.cuda import types

@@ -157,6 +157,7 @@ def in_float16(a, b, y):
         y[12, i] = math.ceil(z)
 
 
+@pytest.mark.numba_cuda
 def test_float16_is_computed_without_nvrtc():
     """In the last place only where what the header mends is not what exact functions need."""
     rng, n = np.random.default_rng(0), 1024
@@ -178,6 +179,7 @@ def test_float16_is_computed_without_nvrtc():
     assert near[off].all()
 
 
+@pytest.mark.numba_cuda
 def test_what_of_float16_is_not_compiled_here_is_named():
     def sines(x):
         x[0] = math.sin(x[0]) + math.tanh(x[0])
