@@ -106,9 +106,9 @@ class Whole:
     since: Mapping[str, str] | None
 
     @property
-    def title(self) -> str:
-        """Return the GPU's name."""
-        return device(self.on).title if self.on else "other cards"
+    def gpu(self) -> str:
+        """Return the GPU's name, as narrow tables have room for it."""
+        return device(self.on).title.split()[1] if self.on else "others"
 
     def off(self, since: bool) -> list[float]:
         """Return the errors of one of both predictions, of launches that have it."""
@@ -255,10 +255,10 @@ def _row(one: Whole) -> list[object]:
     first, since = one.off(False), one.off(True)
     last, by = (since, one.since) if since else (first, one.first)
     return [
-        f"`{one.name}`", OF[one.name] + " (times were known)" * (one.name in KNOWN), one.title,
+        one.name, OF[one.name] + " (known times)" * (one.name in KNOWN), one.gpu,
         len(one.launches), _off(first, one), _off(since, one),
         mean([median(map(abs, last))]), percent(max(last, key=abs)),
-        by.get("predictor_sha256", "")[:12],
+        by.get("predictor_sha256", "")[:7],
     ]  # fmt: skip
 
 
@@ -271,7 +271,7 @@ def _off(errors: list[float], one: Whole) -> str:
 def _lost(lost: list[tuple[Whole, Launch]]) -> str:
     """A row for each launch that later code misses by more than a tenth more, and why."""
     cells = [
-        [f"`{one.name}`", one.title, launch.name, ms(launch.measured),
+        [one.name, one.gpu, launch.name, ms(launch.measured),
          *map(percent, launch.errors), why(one, launch)]
         for one, launch in lost
     ]  # fmt: skip
@@ -333,7 +333,7 @@ def worst() -> str:
     ]
     found.sort(key=lambda pair: -abs(pair[1].last))
     cells = [
-        [f"`{one.name}`", one.title, launch.name, ms(launch.measured), percent(launch.last),
+        [one.name, one.gpu, launch.name, ms(launch.measured), percent(launch.last),
          launch.by]
         for one, launch in found[:WORST]
     ]  # fmt: skip
