@@ -7,7 +7,7 @@ by the PTX that the header has in its place, and libNVVM puts it into the kernel
 
 import re
 
-ONE = {  # instruction: operands behind the result in their order
+ONE = {  # what is one instruction, with its operands in their order behind the result
     "__hadd": "add.f16", "__hsub": "sub.f16", "__hmul": "mul.f16",
     "__hadd_rn": "add.rn.f16", "__hsub_rn": "sub.rn.f16", "__hmul_rn": "mul.rn.f16",
     "__hadd_sat": "add.sat.f16", "__hsub_sat": "sub.sat.f16", "__hmul_sat": "mul.sat.f16",
@@ -87,11 +87,12 @@ def _name(symbol: str) -> str:
 
 def _definition(name: str, declared: str) -> str:
     """Define one: numbers come by their addresses, and the result goes to the first; "" if none."""
-    code = ptx_of(_name(name)) if "6__half" in name else ""  # of bfloat16 nothing is here
-    if not code:
-        return ""
     kinds = [re.sub(r"%.*", "", part).strip() for part in declared.split(",")]
     _, *given = kinds
+    # Of bfloat16 nothing is here.
+    code = ptx_of(_name(name), len(given)) if "6__half" in name else ""
+    if not code:
+        return ""
     answer = "i8" if kinds[0].startswith("i8") else "i16"
     value = "%v" if answer == "i16" else "%b"
     numbers = ", ".join(f"i16 %x{i}" for i in range(len(given)))
@@ -108,14 +109,13 @@ def _definition(name: str, declared: str) -> str:
     ])  # fmt: skip
 
 
-def ptx_of(name: str) -> str:
+def ptx_of(name: str, operands: int) -> str:
     """Return the PTX of a function of the header, whose result is $0 and operands $1, $2, $3.
 
-    >>> ptx_of("__hfma"), ptx_of("hsin")
+    >>> ptx_of("__hfma", 3), ptx_of("hsin", 1)
     ('fma.rn.f16 $0, $1, $2, $3;', '')
     """
     if name in ONE:
-        operands = 3 if "fma" in name else 2 if ONE[name][:3] in _OF_TWO else 1
         return f"{ONE[name]} {', '.join(f'${i}' for i in range(operands + 1))};"
     if name == "__hisnan":
         return "{.reg .pred p; setp.nan.f16 p, $1, $1; selp.u16 $0, 1, 0, p;}"
@@ -134,6 +134,3 @@ def ptx_of(name: str) -> str:
             f"cvt.rn.f16.f32 h, x;{mended} mov.b16 $0, h;}}"
         )
     return QUOTIENT if name == "__hdiv" else ""
-
-
-_OF_TWO = ("add", "sub", "mul", "max", "min")

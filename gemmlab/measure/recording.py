@@ -178,7 +178,7 @@ def point(
         seconds = predict(problem, device, **modelled).seconds
     except ValueError as error:
         return Point(kernel, problem, tiling, skip=str(error))
-    late = f"predicted {duration(seconds)} > {duration(budget)}" if seconds > budget else ""
+    late = f"predicted {in_ascii(seconds)} > {in_ascii(budget)}" if seconds > budget else ""
     return Point(kernel, problem, tiling, seconds, late)
 
 
@@ -254,13 +254,18 @@ def table(points: Iterable[Point], folder: Path, device: str) -> str:
     total = 0.0
     for point in points:
         note = point.skip or ("recorded already" if point.key in known else "")
-        seconds = "-" if point.seconds is None else duration(point.seconds)
+        seconds = "-" if point.seconds is None else in_ascii(point.seconds)
         rows.append(f"{point!s:<56}{seconds:>10}  {note and '# ' + note}".rstrip())
         total += 0.0 if note else point.seconds or 0.0
     rows.append(
-        f"{'predicted for one launch of each that would be measured':<56}{duration(total):>10}"
+        f"{'predicted for one launch of each that would be measured':<56}{in_ascii(total):>10}"
     )
     return "\n".join(rows)
+
+
+def in_ascii(seconds: float) -> str:
+    """Return a `duration` for any terminal: machines with GPUs may have ASCII alone."""
+    return duration(seconds).replace("µ", "u")
 
 
 class Progress:

@@ -88,8 +88,8 @@ def predicted(call: Call, device: str) -> Forecast:
                 call.kernel, dim(call.grid), dim(call.block), *call.arguments, device=device,
                 shared_bytes=call.shared_bytes, **options,
             )  # fmt: skip
-    except Exception:
-        if call.kernel.origin is None:
+    except Exception as error:
+        if call.kernel.origin is None or not type(error).__module__.startswith("numba"):
             raise
         raise NotImplementedError(
             "it stands for a kernel of Numba's own, as of cuda.reduce, whose code is another"

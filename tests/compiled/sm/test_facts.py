@@ -93,6 +93,7 @@ def test_where_an_instruction_runs(opcode, kind, pipe, unit):
         ("LOP3.LUT", "P0 RZ R20 0x7f R27 0xc8 !PT", [Read(20, 0, False), Read(27, 2, False)]),
         ("PLOP3.LUT", "P0 PT P1 P2 PT 0x80 0x0", []),
         ("IADD3", "R7 P0 R4 UR8 RZ", [Read(4, 0, False)]),
+        ("HFMA2", "R5 R6.H0_H0 -0.5 0.25 R8.H0_H0", [Read(6, 0, False), Read(8, 2, False)]),
         ("LOP3.LUT", "R6 R6 R2 R5 0x6a !PT", [Read(6, 0, False), Read(2, 1, False),
                                               Read(5, 2, False)]),
     ],
