@@ -164,6 +164,7 @@ def test_float16_is_computed_without_nvrtc():
     x = (4 * rng.standard_normal(n)).astype(np.float16)
     z = (rng.standard_normal(n) * np.exp2(rng.integers(-14, 15, n))).astype(np.float16)
     x[:4], y = (0, np.inf, np.nan, 6e-8), np.zeros((13, n), np.float16)
+    x[4:7], z[4:7] = (6.8426e-5, 1.46627e-4, 4.065e-4), (328, 328, 440)  # a step of Newton's tells
     launch(listing(in_float16, (x, z, y)), n // 128, 128, x, z, y).run(100_000)
     a, b = x.astype(float), z.astype(float)
     with np.errstate(all="ignore"):
