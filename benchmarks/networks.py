@@ -36,7 +36,6 @@ from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.checking import check
 from gemmlab.measure.backends.timing import DATA
 from gemmlab.measure.benchmarks import REQUIRED, Layer, Timed
-from gemmlab.measure.recording import parse_kernels
 from gemmlab.model.layers import Attention, Convolution, Linear, Recurrent, linear
 from gemmlab.model.occupancy import check_block
 from gemmlab.problem import Operands
@@ -47,10 +46,13 @@ MOST = 10  # runs of ours for each product
 FILLS = 1, 2, 3  # blocks for each SM, by which k is split
 KERNELS = (
     kernels.mma_pipelined, kernels.mma_tma, kernels.mma_split_k, kernels.tma_stored,
-    kernels.wgmma_split_k,
+    kernels.tma_multicast, kernels.tma_padded, kernels.wgmma_split_k,
 )  # fmt: skip
 # Their tiles come in rows of 128 bytes.
-IN_BOXES = kernels.mma_tma, *kernels.HOPPER, *kernels.HOPPER_SPLIT_K
+IN_BOXES = (
+    *(kernels.mma_tma, kernels.tma_multicast),
+    *(*kernels.HOPPER, *kernels.HOPPER_SPLIT_K),
+)
 FIRST_LAYER = Convolution(32, 3, 224, 224, 64, (7, 7), stride=2, padding=3)
 WIDE_LAYER = Convolution(32, 64, 56, 56, 64, (3, 3), padding=1)
 NETWORKS = {
@@ -154,6 +156,8 @@ def fits(kernel: Kernel, problem: Gemm, tiling: Tiling, device: Device) -> bool:
     """
     if kernel in IN_BOXES and not are_aligned(problem):
         return False
+    if kernel is kernels.tma_padded and are_aligned(problem):
+        return False  # nothing is to be copied
     try:
         (_, block) = kernel.launch(problem, tiling, device)
         check_block(device, int(np.prod(block)), kernel.shared_bytes(problem, tiling))
@@ -247,7 +251,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not gpu_status().works:
         print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
         return 1
-    chosen = [kernel.name for kernel in parse_kernels(asked.kernels)]
+    chosen = [kernels.get(name).name for name in asked.kernels.split(",")]
     print("of cuBLAS: picked, best; cuBLAS [us]; layer; product; best")
     spawned, found, wrong = multiprocessing.get_context("spawn"), [], []
     names = list(NETWORKS)[: asked.first]

@@ -33,6 +33,7 @@ from gemmlab.kernels.tensor_core.mma_tma import mma_tma
 from gemmlab.kernels.tensor_core.mma_tuned import mma_tuned
 from gemmlab.kernels.tensor_core.tma_epilogue import tma_epilogue, with_epilogue
 from gemmlab.kernels.tensor_core.tma_multicast import tma_multicast
+from gemmlab.kernels.tensor_core.tma_padded import tma_padded
 from gemmlab.kernels.tensor_core.tma_stored import tma_stored
 from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
 from gemmlab.kernels.tensor_core.wgmma_pipelined import wgmma_pipelined
@@ -50,7 +51,7 @@ TENSOR_CORE_SPLIT_K = (mma_split_k, mma_split_k_atomics, mma_stream_k)
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
 # Blocks that share what they copy; recorded on an H100 alone, while an H200 has all of GPU.
-HOPPER_CLUSTERS = (tma_multicast,)
+HOPPER_CLUSTERS = (tma_multicast, tma_padded)
 # What follows a product is done before it is stored; `with_epilogue` gives one with an activation.
 HOPPER_EPILOGUES = (tma_epilogue,)
 # Of bytes, each line with a scale; `with_scales` gives one with these.

@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 def test_the_set_was_predicted_before_it_was_timed():
     predictions, timings = clusters.written()
     assert predictions.provenance["date"] < timings.provenance["date"]
-    names = [(case.kernel, str(case.problem)) for case in clusters.CASES]
+    names = [(case.kernel, str(case.problem)) for case in clusters.SETS["clusters"]]
     assert [(row["kernel"], row["problem"]) for row in timings.rows] == names
     ours = [name for name in names if not kernels.get(name[0]).library]
     assert [(row["kernel"], row["problem"]) for row in predictions.rows] == ours
