@@ -38,7 +38,7 @@ from gemmlab.compiled.forecast.whole_gpu import (
 )
 from gemmlab.compiled.sass.listing import Listing
 from gemmlab.compiled.sm.facts import Facts
-from gemmlab.compiled.sm.pipes import Pipe, Unit
+from gemmlab.compiled.sm.pipes import Pipe, Unit, is_wait
 from gemmlab.compiled.sm.program import Program, program
 from gemmlab.compiled.sm.result import SCHEDULERS
 from gemmlab.compiled.sm.streams import Effects, Stream
@@ -275,8 +275,9 @@ class Longer(Executed):
 
     def blocks(self, cold: bool, later: bool = False) -> list[list[Stream]]:
         """Return the streams of each block, as `Executed.blocks` gives them."""
+        waits = np.array([is_wait(one) for one in self.code.instructions])
         return [
-            [repeated(*warps, self.periods) for warps in zip(*blocks, strict=True)]
+            [repeated(*warps, self.periods, waits) for warps in zip(*blocks, strict=True)]
             for blocks in zip(
                 self.shorter.blocks(cold, later), self.longer.blocks(cold, later), strict=True
             )
@@ -303,8 +304,11 @@ def repeats(shorter: Executed, longer: Executed) -> bool:
     )
 
 
-def repeated(short: Stream, long: Stream, periods: int) -> Stream:
+def repeated(short: Stream, long: Stream, periods: int, waits: np.ndarray | None = None) -> Stream:
     """Make the stream with the stretch that `long` has more than `short`, `periods` times.
+
+    waits : bool, by instruction of the listing, whether it waits for a phase of an mbarrier. Where
+        a stretch waits for an odd number of them, the next one waits for the other parity
 
     >>> from gemmlab.compiled.sm.streams import stream
     >>> short, long = stream([0, 1, 2, 1, 2, 3]), stream([0, 1, 2, 1, 2, 1, 2, 3])
@@ -312,13 +316,21 @@ def repeated(short: Stream, long: Stream, periods: int) -> Stream:
     [0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 3]
     """
     more = stretch(short, long)
-    columns = (
-        *(long.instructions, long.cycles, long.sectors, long.levels),
-        *(long.mbarriers, long.amounts, long.moved),
+    parts = slice(0, more.start), *[more] * periods, slice(more.stop, len(long))
+    found = Stream(
+        **{f.name: np.concatenate([getattr(long, f.name)[p] for p in parts]) for f in fields(long)}
     )
-    return Stream(
-        *(np.concatenate([c[: more.start], *[c[more]] * periods, c[more.stop :]]) for c in columns)
-    )
+    if waits is None:
+        return found
+    turns = np.concatenate([
+        np.full(len(range(*part.indices(len(long)))), turn)
+        for part, turn in zip(parts, (0, *range(periods), periods - 1), strict=True)
+    ])  # fmt: skip
+    asks = waits[found.instructions] & (found.amounts > 0)
+    of = long.mbarriers[more][waits[long.instructions[more]] & (long.amounts[more] > 0)]
+    phases = np.bincount(of, minlength=found.mbarriers.max() + 1)  # in the stretch, by mbarrier
+    other = asks & (turns * phases[found.mbarriers] % 2 == 1)
+    return replace(found, amounts=np.where(other, 3 - found.amounts, found.amounts))
 
 
 def stretch(short: Stream, long: Stream) -> slice | None:

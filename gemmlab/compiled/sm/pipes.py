@@ -215,11 +215,16 @@ def _columns(instruction: Instruction) -> int:
     return int(shape.split("x")[1])
 
 
+def is_wait(instruction: Instruction) -> bool:
+    """Whether an instruction waits for a phase of an mbarrier."""
+    return instruction.name == "SYNCS" and "TRYWAIT" in instruction.modifiers
+
+
 def _of_mbarrier(instruction: Instruction) -> Unit:
     flags = instruction.modifiers
     if "EXCH" in flags:
         return Unit.MBARRIER_INIT
-    if "TRYWAIT" in flags:
+    if is_wait(instruction):
         return Unit.MBARRIER_WAIT
     return Unit.MBARRIER_ARRIVAL if "A1T0" in flags else Unit.MBARRIER_EXPECTS
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gemmlab import Gemm, device, kernels
+from gemmlab import Gemm, Tiling, device, kernels
 from gemmlab.compiled.forecast.kernel import forecast
 from gemmlab.compiled.forecast.rung_listings import rung_listing
 from gemmlab.compiled.forecast.rungs import (
@@ -14,6 +14,7 @@ from gemmlab.compiled.forecast.rungs import (
     execute_whole,
     forecast_rung,
     longer,
+    predict_rung,
     repeated,
     repeats,
     stretch,
@@ -98,3 +99,37 @@ def test_streams_that_differ_in_more_than_one_stretch_do_not_repeat():
     assert stretch(short, stream([0, 5, 1, 2, 5, 3])) is None
     assert stretch(stream([0, 1, 2, 3, 4]), short) is None
     assert len(repeated(short, stream([0, 1, 2, 1, 2, 3]), 10)) == 4 + 10 * 2
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_stretch_that_is_repeated_waits_for_the_phases_that_follow(turns):
+    """A ring of two stages, turned `turns` times in a stretch; waits take 0, 0, 1, 1, 0, 0 …"""
+
+    def ring(steps):
+        """Before the loop, a wait and an arrival in each step, and what follows."""
+        waits = [(1, step % 2, 1 + step // 2 % 2) for step in range(steps)]
+        done = [(0, 0, 0), *(one for wait in waits for one in (wait, (2, wait[1], 1))), (3, 0, 0)]
+        found = stream([instruction for instruction, _, _ in done])
+        mbarriers, amounts = (
+            np.array(part, np.int32) for part in list(zip(*done, strict=True))[1:]
+        )
+        return replace(found, mbarriers=mbarriers, amounts=amounts)
+
+    is_wait = np.array([False, True, False, False])
+    period = 2 * turns
+    for periods in range(4):
+        found = repeated(ring(3), ring(3 + period), periods, is_wait)
+        assert np.array_equal(found.amounts, ring(3 + period * periods).amounts)
+
+
+@pytest.mark.measuring
+def test_a_ring_with_an_odd_number_of_turns_in_a_period_comes_to_its_end():
+    """Eight stages: a period is one turn, after which waits are for the other parity."""
+    seconds = [
+        predict_rung(
+            Gemm(128, 64, 4096, dtype="float16"), "h100_sxm", kernels.tma_stored,
+            Tiling(block=(128, 64, 64), stages=stages),
+        ).seconds
+        for stages in (4, 8)
+    ]  # fmt: skip
+    assert 0.5 < seconds[1] / seconds[0] < 1
