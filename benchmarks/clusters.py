@@ -3,9 +3,10 @@
     python -m benchmarks.clusters --predict FILE [--set padded] [--device h100_sxm]
     python -m benchmarks.clusters --time FILE [--set padded]
 
-Sizes, formats and layouts are drawn by a seed. In the first set rows begin at multiples of 16
-bytes, as *tma_multicast* asks for; four squares are known from writing it, and are not blind. In
-the second, *tma_padded*, some do not. `rows` has both for book/predictions.md.
+Sizes, formats and layouts are drawn by a seed. In two sets rows begin at multiples of 16 bytes, as
+*tma_multicast* asks for; four squares are known from writing it, and are not blind. The first set
+is of its code before decision 052, the second of its code since. In *padded*, of *tma_padded*, some
+rows begin elsewhere. `rows` has a set for book/predictions.md.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from gemmlab.formats import number_format
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
 
 DEVICE, DRAWN = "h100_sxm", 16
-SEEDS = {"clusters": 20261127, "padded": 20261128}  # by what the files of a set are called
-KERNELS = {"clusters": "tma_multicast", "padded": "tma_padded"}
+SEEDS = {  # by what the files of a set are called
+    "clusters": 20261127, "clusters_2": 20261129, "padded": 20261128,
+}  # fmt: skip
+KERNELS = {"clusters": "tma_multicast", "clusters_2": "tma_multicast", "padded": "tma_padded"}
 FORMATS = ("float16", "float32"), ("float16", "float16"), ("bfloat16", "bfloat16")
 SMALLEST, LARGEST = 256, 8192
 LEAST, MOST = 2e9, 1.2e12  # multiplications: less is a launch, more a second
@@ -40,8 +43,9 @@ class Case(NamedTuple):
 
 
 def drawn(which: str) -> Iterator[Gemm]:
-    """Draw products; sizes are even on a logarithmic scale, multiples of 8 in the first set."""
-    rng, step = random.Random(SEEDS[which]), 8 if which == "clusters" else 1
+    """Draw products; sizes are even on a logarithmic scale, and multiples of 8 but for *padded*."""
+    rng, aligned = random.Random(SEEDS[which]), which != "padded"
+    step = 8 if aligned else 1
     count = 0
     while count < DRAWN:
         m, n, k = (
@@ -49,7 +53,7 @@ def drawn(which: str) -> Iterator[Gemm]:
         )
         (dtype, out), layout = rng.choice(FORMATS), rng.choice(("nn", "nt", "tn", "tt"))
         problem = Gemm(m, n, k, dtype=dtype, out_dtype=out, layout=layout)
-        if LEAST <= m * n * k <= MOST and are_aligned(problem) == (which == "clusters"):
+        if LEAST <= m * n * k <= MOST and are_aligned(problem) == aligned:
             count += 1
             yield problem
 
@@ -58,8 +62,10 @@ def square(size: int, out: str) -> Gemm:
     return Gemm(size, size, size, dtype="float16", out_dtype=out)
 
 
+KNOWN = [square(size, out) for size in (4096, 8192) for out in ("float32", "float16")]
 SQUARES = {
-    "clusters": [square(size, out) for size in (4096, 8192) for out in ("float32", "float16")],
+    "clusters": KNOWN,
+    "clusters_2": KNOWN,
     "padded": [square(4100, "float32"), square(4100, "float16"),
                Gemm(4096, 4096, 4100, dtype="float16"), Gemm(256, 4096, 479, dtype="float16")],
 }  # fmt: skip

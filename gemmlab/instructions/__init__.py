@@ -51,6 +51,8 @@ clusters
     cluster_sync() waits for all threads of the cluster: blocks that begin together on SMs that
     reach each other's shared memory. The launch says how many: simulate(..., cluster=2). What a
     block sends must find the others there: one after their mbarriers are made, one at the end.
+    cluster_sync_relaxed() does not wait for what threads have stored: it shows the others the
+    mbarriers that fence_mbarrier_init() told of, and nothing else.
 warpgroup
     wgmma_m64n256k16_f32_f16(acc, A, i, k, B, j, l, accumulate) adds the product of 64×16 elements
     from A[i, k] on and 256×16 elements from B[j, l] on to `acc`, a local array of 128 float32; with

@@ -11,5 +11,12 @@ cluster_sync = Instruction(
     "barrier.cluster.arrive; barrier.cluster.wait",
     (), None, "sm_90", "barrier",
 )  # fmt: skip
+# Nobody waits for what was stored before. Mbarriers are seen all the same, by the fence of those
+# who made them.
+cluster_sync_relaxed = Instruction(
+    "cluster_sync_relaxed",
+    "barrier.cluster.arrive.relaxed; barrier.cluster.wait",
+    (), None, "sm_90", "barrier",
+)  # fmt: skip
 
 __all__ = named_in(globals())

@@ -35,7 +35,13 @@ def cluster_sync(m: BuiltinBatch, instruction: Instruction, bound: list, line: i
     _wait(m, "at a barrier of the cluster")
 
 
-def _wait(m: BuiltinBatch, where: str) -> None:
+def cluster_sync_relaxed(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
+    """`cluster_sync_relaxed`: the same, but what threads have stored may come later."""
+    _wait(m, "at a barrier of the cluster", stores=False)
+
+
+def _wait(m: BuiltinBatch, where: str, stores: bool = True) -> None:
+    """Wait for the block. stores : what its threads have stored before is there afterwards."""
     here, alive = m.masks[-1], m.alive()
     if here is False:
         return
@@ -45,9 +51,9 @@ def _wait(m: BuiltinBatch, where: str) -> None:
         _note_returned(m, arrived, alive)
     _check_all_come(m, arrived, where)
     in_block = arrived.any(axis=1)
-    if in_block.all():
+    if stores and in_block.all():
         m.waits.epoch = m.waits.epoch + 1
-    else:
+    elif stores:
         m.waits.epoch = m.waits.epoch + in_block.astype(np.int32).reshape(-1, 1)
     m.tally.counters(m.calls.line)["barriers"] += int(in_block.sum())
     if m.under_way is not None:

@@ -48,6 +48,7 @@ KINDS = (Instruction, SharedView, LayoutFunction)  # what a kernel may name
 # their arguments, and the line.
 BY_NAME: dict[str, Callable] = {
     "cluster_sync": barriers.cluster_sync,
+    "cluster_sync_relaxed": barriers.cluster_sync_relaxed,
     "mbarrier_init": mbarriers.init,
     "mbarrier_arrive": mbarriers.arrive,
     "mbarrier_arrive_expect": mbarriers.arrive,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.instructions.clusters import cluster_sync
+from gemmlab.instructions.clusters import cluster_sync, cluster_sync_relaxed
 from gemmlab.model.transactions import WARP
 from gemmlab.simt.builtins import instructions, under_way, warps
 from gemmlab.simt.machine import carriers
@@ -436,7 +436,7 @@ class Fibers:
     def _translate(self, m: Machine, translate: Callable, value: Any) -> Any:
         """Return a value as fibers use it: instructions of a warp, or of a cluster, wait."""
         result = translate(value)
-        if value is cluster_sync:
+        if value is cluster_sync or value is cluster_sync_relaxed:
             return partial(self._meet_cluster, m, result)
         apart = self.grain.name not in LANES
         if apart and isinstance(value, instructions.KINDS) and value.collective:
