@@ -3,10 +3,9 @@
     python -m benchmarks.clusters --predict FILE [--set padded] [--device h100_sxm]
     python -m benchmarks.clusters --time FILE [--set padded]
 
-Sizes, formats and layouts are drawn by a seed. In two sets rows begin at multiples of 16 bytes, as
-*tma_multicast* asks for; four squares are known from writing it, and are not blind. The first set
-is of its code before decision 052, the second of its code since. In *padded*, of *tma_padded*, some
-rows begin elsewhere. `rows` has a set for book/predictions.md.
+Sizes, formats and layouts are drawn by a seed. In the first set rows begin at multiples of 16
+bytes, as *tma_multicast* asks for; four squares are known from writing it, and are not blind. In
+the second, of *tma_padded*, some do not. `rows` has a set for book/predictions.md.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ from gemmlab.formats import number_format
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
 
 DEVICE, DRAWN = "h100_sxm", 16
-SEEDS = {  # by what the files of a set are called
-    "clusters": 20261127, "clusters_2": 20261129, "padded": 20261128,
-}  # fmt: skip
-KERNELS = {"clusters": "tma_multicast", "clusters_2": "tma_multicast", "padded": "tma_padded"}
+SEEDS = {"clusters": 20261129, "padded": 20261130}  # by what the files of a set are called
+KERNELS = {"clusters": "tma_multicast", "padded": "tma_padded"}
 FORMATS = ("float16", "float32"), ("float16", "float16"), ("bfloat16", "bfloat16")
 SMALLEST, LARGEST = 256, 8192
 LEAST, MOST = 2e9, 1.2e12  # multiplications: less is a launch, more a second
@@ -65,7 +62,6 @@ def square(size: int, out: str) -> Gemm:
 KNOWN = [square(size, out) for size in (4096, 8192) for out in ("float32", "float16")]
 SQUARES = {
     "clusters": KNOWN,
-    "clusters_2": KNOWN,
     "padded": [square(4100, "float32"), square(4100, "float16"),
                Gemm(4096, 4096, 4100, dtype="float16"), Gemm(256, 4096, 479, dtype="float16")],
 }  # fmt: skip

@@ -51,7 +51,9 @@ TENSOR_CORE_SPLIT_K = (mma_split_k, mma_split_k_atomics, mma_stream_k)
 HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
 # Blocks that share what they copy; recorded on an H100 alone, while an H200 has all of GPU.
-HOPPER_CLUSTERS = (tma_multicast, tma_padded)
+HOPPER_CLUSTERS = (tma_multicast,)
+# The same for rows that the TMA cannot copy, which a launch before copies once.
+HOPPER_PADDED = (tma_padded,)
 # What follows a product is done before it is stored; `with_epilogue` gives one with an activation.
 HOPPER_EPILOGUES = (tma_epilogue,)
 # Of bytes, each line with a scale; `with_scales` gives one with these.
@@ -77,10 +79,17 @@ __all__ = [
     "with_epilogue",
     "with_scales",
 ]
-__all__ += ["HOPPER", "HOPPER_CLUSTERS", "HOPPER_EPILOGUES", "HOPPER_FP8", "HOPPER_SPLIT_K"]
+__all__ += [
+    "HOPPER",
+    "HOPPER_CLUSTERS",
+    "HOPPER_EPILOGUES",
+    "HOPPER_FP8",
+    "HOPPER_PADDED",
+    "HOPPER_SPLIT_K",
+]
 __all__ += ["LADDER", "SPLIT_K", "TCEC"]
 __all__ += ["TENSOR_CORE", "TENSOR_CORE_SPLIT_K", "TENSOR_CORE_TMA"]
-BESIDE = (*HOPPER_CLUSTERS, *HOPPER_EPILOGUES, *HOPPER_FP8)
+BESIDE = (*HOPPER_CLUSTERS, *HOPPER_PADDED, *HOPPER_EPILOGUES, *HOPPER_FP8)
 __all__ += [kernel.name for kernel in (*GPU, *BESIDE, REFERENCE, *CPU)]
 
 

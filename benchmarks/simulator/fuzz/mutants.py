@@ -48,7 +48,7 @@ MAX_STEPS = 4000  # turns of a `while` that a thread may make
 
 # Names of calls that order threads and what they do asynchronously.
 ORDERING = re.compile(
-    r"(cuda\.)?(syncthreads|syncwarp|cluster_sync|threadfence\w*|fence_\w+"
+    r"(cuda\.)?(syncthreads|syncwarp|cluster_sync\w*|threadfence\w*|fence_\w+"
     r"|cp_async_(commit|wait)|setmaxnreg_\w+|wgmma_(fence|commit|wait)|tma_(commit|wait_read|load|store)|mbarrier_\w+)$"
 )
 COUNTED = ("cp_async_wait", "wgmma_wait", "tma_wait_read")  # the first argument: groups left
