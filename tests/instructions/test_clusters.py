@@ -260,14 +260,41 @@ def test_a_copy_that_has_come_tells_nothing_of_what_its_sender_has_stored():
 
 @pytest.mark.parametrize(
     ("text", "instead"),
-    [("cluster_sync()", "cuda.syncthreads()"), ("cuda.blockIdx.x + 1 - 2 * rank", "1 - rank")],
-    ids=["a barrier of the block", "another cluster's block"],
+    [
+        ("cluster_sync()", "cuda.syncthreads()"),
+        ("cluster_sync()", "cluster_sync_relaxed()"),
+        ("cuda.blockIdx.x + 1 - 2 * rank", "1 - rank"),
+    ],
+    ids=["a barrier of the block", "one that waits for no stores", "another cluster's block"],
 )
 def test_what_a_barrier_of_the_cluster_does_not_put_in_order_is_a_race(text, instead):
     kernel = made(IN_ORDER.replace(text, instead), instead)
     x, y = np.zeros((4, 128)), np.zeros((4, 128))
     report = simulate(kernel, 4, 128, x, y, on_hazard="collect", cluster=2)
     assert "global-race" in {h.kind for h in report.hazards}
+
+
+def test_a_relaxed_barrier_shows_mbarriers_and_nothing_that_was_stored():
+    """Mbarriers are seen, by the fence of who made them; what threads stored is not."""
+    relaxed = PIPELINE.replace("cluster_sync()", "cluster_sync_relaxed()", 1)
+    report, c, right = launched(relaxed, 64, "relaxed")
+    assert report.hazards == []
+    assert np.array_equal(c, right)
+    assert "mbarrier" in str(
+        launched(relaxed.replace("        fence_mbarrier_init()\n", ""), 64)[0].hazards
+    )
+    shared = """
+def kernel(x):
+    tile = shared_view((128,), float32, 0)
+    tile[cuda.threadIdx.x] = cuda.threadIdx.x
+    cluster_sync()
+    x[cuda.blockIdx.x, cuda.threadIdx.x] = tile[127 - cuda.threadIdx.x]
+"""
+    for barrier, kinds in (("cluster_sync", set()), ("cluster_sync_relaxed", {"shared-race"})):
+        kernel = made(shared.replace("cluster_sync", barrier), barrier)
+        how = {"shared_bytes": 512, "on_hazard": "collect", "cluster": 2}
+        report = simulate(kernel, 2, 128, np.zeros((2, 128)), **how)
+        assert {h.kind for h in report.hazards} == kinds
 
 
 def test_arrays_that_other_blocks_need_not_have_are_refused():

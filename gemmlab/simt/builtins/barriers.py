@@ -56,7 +56,7 @@ def _wait(m: BuiltinBatch, where: str, stores: bool = True) -> None:
     elif stores:
         m.waits.epoch = m.waits.epoch + in_block.astype(np.int32).reshape(-1, 1)
     m.tally.counters(m.calls.line)["barriers"] += int(in_block.sum())
-    if m.under_way is not None:
+    if stores and m.under_way is not None:
         m.under_way.meet(np.flatnonzero(arrived[0]))
 
 

@@ -26,8 +26,9 @@ class Barrier:
     """An mbarrier: `pending` of `count` arrivals and `bytes` are missing in the present phase.
 
     phase : how many are complete; source : its column in `UnderWay.known`
-    fenced : whether asynchronous copies see it; thread : who has initialised it, after so many
-        fences of the launch as `since` says
+    fenced : whether asynchronous copies see it; shown : whether the cluster has met since then, so
+        that all its threads do; thread : who has initialised it, after so many fences of the launch
+        as `since` says
     gathered : what those know who have arrived, of each block of the cluster; told : the same when
         the last phase was complete
     """
@@ -43,6 +44,7 @@ class Barrier:
     bytes: int = 0
     phase: int = 0
     fenced: bool = False
+    shown: bool = False
 
     def __post_init__(self) -> None:
         self.pending = self.count
@@ -163,7 +165,7 @@ def barrier_of(
     memory = there.memory.shared.get(("dynamic", None))
     barrier = under_way.barriers.get((id(memory.buffer), byte)) if memory is not None else None
     row = under_way.rows(m.under_way, thread)
-    known = barrier and under_way.known[row, barrier.thread] > barrier.since
+    known = barrier and (barrier.shown or under_way.known[row, barrier.thread] > barrier.since)
     if known or (barrier and there is m):
         return barrier
     text = f"thread {{thread}} arrives at {element} of block "
@@ -217,8 +219,9 @@ def named(
             lanes = np.isin(m.lanes.thread, threads)
             m.findings.hazard("uninitialised-read", line, lanes, text, element=element, op="atomic")
             continue
-        at = np.full(len(threads), m.lanes.spread(place.at)[0, threads[0]])
-        tracking.look_shared(m, line, "read", place.array, at, threads)
+        lookers = np.array([barrier.thread]) if barrier.shown else threads  # its maker sees it
+        at = np.full(len(lookers), m.lanes.spread(place.at)[0, threads[0]])
+        tracking.look_shared(m, line, "read", place.array, at, lookers)
         yield barrier, threads
 
 

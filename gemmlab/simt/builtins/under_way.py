@@ -11,7 +11,7 @@ What threads do themselves is told in the same way: it is over for those who kno
 Source: PTX ISA 9.0, sections "Asynchronous copy", "Asynchronous Operations" and "Async proxy".
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -372,6 +372,13 @@ def meet(arrived: dict[UnderWay, np.ndarray]) -> None:
         rows = np.concatenate([block.rows(*each) for each in arrived.items()])
         block.known[rows] = block.known[rows].max(axis=0)
         block.visits.clear()
+
+
+def show(arrived: Iterable[UnderWay]) -> None:
+    """Let all threads of a cluster see the mbarriers that were fenced: all have come."""
+    for block in arrived:
+        for barrier in block.barriers.values():
+            barrier.shown |= barrier.fenced
 
 
 def parts_of(elements: np.ndarray, itemsize: int) -> np.ndarray:

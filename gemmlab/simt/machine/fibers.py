@@ -385,7 +385,8 @@ class Fibers:
             _held(part, functions[machine], self.alive[machine])
         return {machine: part.here for machine, part in together.items()}
 
-    def _meet_cluster(self, m: Machine, sync: Callable, *call: Any) -> None:
+    def _meet_cluster(self, stores: bool, m: Machine, sync: Callable, *call: Any) -> None:
+        """Meet the cluster. stores : what threads have stored before is there afterwards."""
         if m.masks[-1] is False:
             return
         together = self._meet_machines(m, tuple(m.cluster), sync, call)
@@ -394,7 +395,10 @@ class Fibers:
             block = m.lanes.block_name(int(missing[0].lanes.blocks[0, 0]))
             text = f"thread {{thread}} waits for its cluster, but block {block} does not come"
             m.findings.hazard("divergent-barrier", m.calls.line, m.masks[-1], text)
-        under_way.meet({x.under_way: np.flatnonzero(here[0]) for x, here in together.items()})
+        if stores:
+            under_way.meet({x.under_way: np.flatnonzero(here[0]) for x, here in together.items()})
+        else:
+            under_way.show(x.under_way for x in together)
 
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
         if m.masks[-1] is False:
@@ -437,7 +441,7 @@ class Fibers:
         """Return a value as fibers use it: instructions of a warp, or of a cluster, wait."""
         result = translate(value)
         if value is cluster_sync or value is cluster_sync_relaxed:
-            return partial(self._meet_cluster, m, result)
+            return partial(self._meet_cluster, value is cluster_sync, m, result)
         apart = self.grain.name not in LANES
         if apart and isinstance(value, instructions.KINDS) and value.collective:
             return partial(self._meet, m, "warp", result)
