@@ -1,13 +1,10 @@
 """Twenty products of neural networks, by our kernels on Tensor Cores beside cuBLAS.
 
     python -m benchmarks.networks OUT.json [--rounds 20] [--kernels mma_tma,...] [--first 20]
-    python -m benchmarks.networks --predict FILE [--device h100_sxm]
 
 FP16 operands and results, FP32 sums. Most shapes are skinny, ragged or small, as they are where
 networks are used; none is left out where it goes badly. Of all kernels and tilings those are run
-that `gemmlab.predict` expects to be fastest; of the first of these, compiled code is predicted too,
-where that was written down for the GPU (`--predict`), and then its times decide on their order. All
-take turns, A B C A B C …, with a cold L2, and are
+that `gemmlab.predict` expects to be fastest. All take turns, A B C A B C …, with a cold L2, and are
 checked first. "picked" is what is expected to be the fastest, "best" what was. Processes compile
 and check side by side; one at a time computes on the GPU. Prints a table and writes OUT.json, which
 `gemmlab.measure.benchmarks` reads; what ships is gemmlab/recorded/<device>/networks.json.
@@ -21,17 +18,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache
-from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.forecast.written import origin, stored, write
-from gemmlab import Gemm, device as load_device, kernels, predict
-from gemmlab.compiled.forecast.rungs import predict_rung
+from gemmlab import Gemm, kernels, predict
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, stamp
@@ -50,8 +43,6 @@ from gemmlab.tiling import Tiling
 
 ROUNDS = 20
 MOST = 10  # runs of ours for each product
-FORECAST = 6  # of them, from compiled code
-PREDICTED = "networks_predicted"
 FILLS = 1, 2, 3  # blocks for each SM, by which k is split
 KERNELS = (
     kernels.mma_pipelined, kernels.mma_tma, kernels.mma_split_k, kernels.tma_stored,
@@ -141,27 +132,7 @@ def runs(problem: Gemm, chosen: Sequence[Kernel], device: Device) -> list[Run]:
         for tiling in dict.fromkeys(tilings(kernel, problem, device))
         if fits(kernel, problem, tiling, device)
     ]
-    found = sorted(fit, key=lambda run: expected(problem, device, run))[:MOST]
-    return sorted(found, key=lambda run: forecasts(device.name).get((str(problem), str(run)), inf))
-
-
-@cache
-def forecasts(device: str) -> dict[tuple[str, str], float]:
-    """Return what compiled code was predicted to take [s], by product and run; none, mostly."""
-    written = stored(device, PREDICTED)
-    rows = written.rows if written else ()
-    return {(row["problem"], row["run"]): row["seconds"] for row in rows}
-
-
-def predicted(device: Device) -> Iterator[dict[str, Any]]:
-    """Predict the runs from compiled code, of each product those that bounds take for the best."""
-    for problem in NETWORKS.values():
-        for run in runs(problem, KERNELS, device)[:FORECAST]:
-            found = predict_rung(problem, device, *run)
-            yield {
-                "problem": str(problem), "run": str(run), "seconds": found.seconds,
-                "by": found.bottleneck, "source_sha256": source_hash(run.kernel),
-            }  # fmt: skip
+    return sorted(fit, key=lambda run: expected(problem, device, run))[:MOST]
 
 
 def tilings(kernel: Kernel, problem: Gemm, device: Device) -> Iterator[Tiling]:
@@ -272,20 +243,11 @@ def provenance(rounds: int, chosen: Sequence[str]) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = ",".join(k.name for k in KERNELS)
-    parser.add_argument("out", type=Path, nargs="?")
-    parser.add_argument("--predict", type=Path, metavar="FILE", help="without a GPU")
-    parser.add_argument(
-        "--device", default="h100_sxm", help="to predict for (default: %(default)s)"
-    )
+    parser.add_argument("out", type=Path)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="timed launches of each")
     parser.add_argument("--kernels", default=names, help="names with commas (default: %(default)s)")
     parser.add_argument("--first", type=int, default=len(NETWORKS), help="only so many shapes")
     asked = parser.parse_args(argv)
-    if (asked.out is None) == (asked.predict is None):
-        parser.error("OUT.json, or --predict FILE")
-    if asked.predict:
-        write(asked.predict, origin(asked.device), list(predicted(load_device(asked.device))))
-        return 0
     if not gpu_status().works:
         print(f"this needs a GPU: {gpu_status().reason}", file=sys.stderr)
         return 1

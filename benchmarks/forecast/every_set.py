@@ -47,6 +47,7 @@ OF = {
     "power": "products at the limit of power, or beyond L2",
     "power_2": "the same, other sizes",
     "clusters": "*tma_multicast*",
+    "padded": "*tma_padded*",
     "epilogues": "layers with an epilogue",
     "fp8": "products of FP8",
     "rows_anywhere": "cuBLAS, FP16, rows anywhere",

@@ -98,8 +98,10 @@ def blindly() -> dict[str, list[tuple[float, float]]]:
         for one in of_power.products(of_power.written(which)[0], which):
             group = simt if kernels.get(one.kernel) in kernels.LADDER else tensor_cores
             group.append(one.alone[::-1])
-    _, drawn = clusters.parts(clusters.products()[0])
-    tensor_cores += [*(one.alone[::-1] for one in drawn), *epilogues.pairs(), *fp8.pairs()]
+    for which in clusters.SETS:
+        _, drawn = clusters.parts(clusters.products(which)[0], which)
+        tensor_cores += [one.alone[::-1] for one in drawn]
+    tensor_cores += [*epilogues.pairs(), *fp8.pairs()]
     for which in anywhere.SETS:
         library += anywhere.pairs(which, anywhere.written(which)[0])
     return found
@@ -249,6 +251,12 @@ def one_pair(of: ModuleType) -> str:
     """A set of one file of predictions, and its timings."""
     predictions, timings = of.written()
     return one_set([predictions], timings, of.rows())
+
+
+def of_clusters(which: str) -> str:
+    """Blocks that share what they copy: a set of one file of predictions, and its timings."""
+    predictions, timings = clusters.written(which)
+    return one_set([predictions], timings, clusters.rows(which))
 
 
 def rows_anywhere() -> str:
@@ -471,7 +479,8 @@ TABLES = {
     "picked": lambda: each_device(picked),
     "looked-at": lambda: each_device(partial(families, "looked_at")),
     "power": power,
-    "clusters": lambda: one_pair(clusters),
+    "clusters": lambda: of_clusters("clusters"),
+    "padded": lambda: of_clusters("padded"),
     "epilogues": lambda: one_pair(epilogues),
     "fp8": lambda: one_pair(fp8),
     "rows-anywhere": rows_anywhere,

@@ -26,7 +26,7 @@ def test_the_decision_says_how_far_off_it_was():
     assert (len(known), len(drawn)) == (4, 16)
     text = " ".join((ROOT / "book/decisions/043-two-blocks-share-b.md").read_text("utf-8").split())
     alone, _ = zip(*(one.errors for one in drawn), strict=True)
-    long = [one.errors[1] for one in drawn if one.alone[0] >= clusters.IN_TURN]
+    long = [one.errors[1] for one in drawn if one.alone[0] >= clusters.IN_TURN["clusters"]]
     assert f"Sixteen products: {mean(alone)} off on average, half of them within" in text
     assert f"half of them within {median(map(abs, alone)):.1%}; in a row, of the" in text
     assert f"of the {len(long)} that take 60 µs or longer, {mean(long)}" in text
