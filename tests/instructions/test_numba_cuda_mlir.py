@@ -1,17 +1,23 @@
 """Kernels compile with numba-cuda-mlir as with Numba-CUDA: the same results, and what it takes."""
 
+from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from benchmarks.hardware.checks.kernels import COMPILED_BY_MLIR, METRICS, case, simulated
+from benchmarks.hardware.checks.sanitizer import WRONG, unknown_to_mlir
 from benchmarks.samples.realistic import CASES, is_right
+from benchmarks.samples.right_kernels import trials
+from benchmarks.samples.wrong_kernels import load
 from gemmlab import Gemm, cuda, device as load_device, kernels, predict_time, simulate
 from gemmlab.compiled.forecast import rung_listings
 from gemmlab.compiled.forecast.rung_listings import usual
 from gemmlab.compiled.sass import compiling
 from gemmlab.compiled.sass.compiling import cubin, listing
-from gemmlab.compiled.sass.execution.machine import launch
+from gemmlab.compiled.sass.execution.machine import counters, launch
 from gemmlab.device import RECORDED
 from gemmlab.here import numbas
 from gemmlab.instructions import load_v4, shared_view, typed
@@ -352,6 +358,37 @@ def test_the_page_says_what_it_lacks(name):
     with pytest.raises(Exception, match=f"compiler bug|{name}"):
         listing(LACKS[name], (np.zeros(4, np.float32),), compiler=MLIR)
     assert f"`{name}" in (ROOT / "book" / "compilers.md").read_text("utf-8").replace("cuda.", "")
+
+
+@needs_it
+@pytest.mark.parametrize("name", ["last_block_fence_of_the_block", "lock_no_fence"])
+def test_kernels_that_the_sanitizer_is_not_given_are_refused(name):
+    wrong = load(WRONG[name])
+    assert unknown_to_mlir(name)
+    with pytest.raises(Exception, match="compiler bug"):
+        listing(wrong.kernel, next(iter(trials(wrong.BASE))).arguments, compiler=MLIR)
+
+
+@needs_it
+@pytest.mark.parametrize("name", ["tiled", "stream_k", "mma_swizzled"])
+def test_its_code_asks_memory_for_what_the_check_expects(name):
+    device = load_device("h100_sxm")
+    kernel, problem, tiling = case(name, device)
+    found = Counter()
+    for one in kernel.launches:
+        code = rung_listings.compiled_launch(
+            one, kernel, problem, tiling, device.compute_capability, partial(listing, compiler=MLIR)
+        )
+        found += counters(
+            launch(
+                code, *one.launch(problem, tiling, device),
+                *rung_listings.arguments(kernel, problem, tiling),
+                shared_bytes=one.dynamic_shared_bytes(problem, tiling), values=False,
+            ).run()
+        )  # fmt: skip
+    differs, _ = COMPILED_BY_MLIR.get(name, ({}, ""))
+    expected = {key: n * differs.get(key, 1) for key, n in simulated(name, device).items()}
+    assert found == {key: n for key, n in expected.items() if key in METRICS and n}
 
 
 @needs_it

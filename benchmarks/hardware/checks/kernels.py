@@ -60,16 +60,8 @@ COMPILED: Mapping[str, tuple[Mapping[str, Fraction], str]] = {
         (dict.fromkeys(("global_load_requests", "global_load_sectors"), Fraction(2)), HALVES),
     ),
 }
-# The same by numba-cuda-mlir, where it is not the same.
-PART = "the compiler merges loads of a warp's fragments otherwise than Numba-CUDA"
-RETURNED = "an atomic gives back what was there, and the metric counts those that do not"
-ATOMICS = dict.fromkeys(("global_atomic_requests", "global_atomic_sectors"), Fraction(0))
-COMPILED_BY_MLIR: Mapping[str, tuple[Mapping[str, Fraction], str]] = {
-    **COMPILED,
-    "tiled": (dict.fromkeys(EACH_LOAD, Fraction(3, 4)), PART),
-    "stream_k": ({}, PART),
-    **dict.fromkeys(("split_k_atomics", "mma_split_k_atomics"), (ATOMICS, RETURNED)),
-}
+# The same by numba-cuda-mlir, by which *stream_k* loads all of them.
+COMPILED_BY_MLIR = {name: said for name, said in COMPILED.items() if name != "stream_k"}
 # Measured ÷ compiled, of wavefronts of stores to shared memory, and why.
 COPIED: Mapping[str, tuple[Fraction, str]] = {
     "pipelined": (Fraction(9, 5), LINES),

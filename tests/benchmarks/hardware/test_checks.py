@@ -182,6 +182,7 @@ verdicts [true, false]
 def test_what_a_sanitizer_says_is_read():
     found = sanitizer.diagnosis(SAID.format(file="tiled_guard_missing"), "tiled_guard_missing")
     assert found == {
+        "compiled": False,
         "kinds": ["Invalid __global__ read"],
         "lines": [31],
         "summary": ["ERROR SUMMARY: 2 errors"],
@@ -199,6 +200,16 @@ def test_a_right_kernel_that_a_tool_reports_differs():
     assert sanitizer.compare("right_tiled", {**clean, "none": wrong}, H200).differing == 1
     endless = {**clean["none"], "ended": False, "verdicts": None}
     assert sanitizer.compare("right_tiled", {**clean, "none": endless}, H200).differing == 2
+
+
+def test_a_wrong_kernel_that_is_not_compiled_differs():
+    said = store.recorded("h200", "sanitizer")["tiled_guard_or"].measured
+    assert sanitizer.compare("tiled_guard_or", said, H200).differing == 0
+    ran = sanitizer.diagnosis(f"{sanitizer.COMPILED}\nverdicts [true]", "tiled_guard_or")
+    assert ran["compiled"]
+    refused = {**said, "none": {**said["none"], "compiled": False}}
+    (text,) = sanitizer.compare("tiled_guard_or", refused, H200).texts
+    assert text == "tiled_guard_or, none: it is not compiled"
 
 
 SLEEPS = "import time, sys; print('begun', flush=True); open(sys.argv[1], 'x'); time.sleep(600)"
