@@ -10,7 +10,7 @@ from benchmarks.forecast.others.timing import origin as timed_at
 from benchmarks.forecast.written import origin, parser, write
 from gemmlab import Gemm
 from gemmlab.compiled.forecast.kernel import Forecast
-from gemmlab.here.driver import numba_cuda
+from gemmlab.instructions import host
 from gemmlab.kernels import Kernel
 from gemmlab.measure.backends import gpu
 
@@ -25,20 +25,20 @@ def runner(kernel: Kernel, problem: Gemm, tensors: Iterable[Any], tiling: Any = 
 
 
 def array(tensor: Any) -> Any:
-    """Return a tensor's memory as Numba has it; words where NumPy does not have its numbers."""
+    """Return a tensor's memory for who launches here; words where NumPy has no such numbers."""
     import cupy
     import torch
 
     words = {torch.bfloat16: (torch.int16, "uint16"), torch.float8_e4m3fn: (torch.uint8, "uint8")}
     if tensor.dtype in words:
         of_torch, name = words[tensor.dtype]
-        return numba_cuda().as_cuda_array(cupy.asarray(tensor.view(of_torch)).view(name))
-    return numba_cuda().as_cuda_array(tensor)
+        return host.cuda().as_cuda_array(cupy.asarray(tensor.view(of_torch)).view(name))
+    return host.cuda().as_cuda_array(tensor)
 
 
 def samples(call: Callable) -> list[int]:
     """Return durations of calls that find nothing in L2 [ns]."""
-    cuda, found = numba_cuda(), []
+    cuda, found = host.cuda(), []
     start, end = (cuda.event(timing=True) for _ in range(2))
     for _ in range(gpu.WARM_UP + SAMPLES):
         gpu.flush(cuda)
@@ -52,7 +52,7 @@ def samples(call: Callable) -> list[int]:
 
 def in_a_row(call: Callable) -> float:
     """Return the time of a call in the last part of many in a row [s]."""
-    cuda = numba_cuda()
+    cuda = host.cuda()
     start, end = (cuda.event(timing=True) for _ in range(2))
     count = max(4, round(SECONDS * 1e9 / median(samples(call)[:5])))
     for _ in range(count):

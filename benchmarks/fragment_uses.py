@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import answered, numba_cuda, stamp
+from gemmlab.here.driver import answered, stamp
+from gemmlab.instructions import host
 from gemmlab.kernels.fragments import (
     SIZES,
     WARPS,
@@ -137,13 +138,15 @@ def one(cuda: Any, use: Use, x: np.ndarray, batch: int, kernels: dict) -> dict:
         if key not in kernels:
             kernels[key] = cuda.jit(launch_bounds=WARPS * 32)(use.build(where))
         y = cuda.to_device(np.full((batch, m, m), np.nan, np.float32))
-        timers[where] = Timer(cuda, kernels[key], batch, [*on_gpu, *COLUMNS, y])
+        given = [*on_gpu, *COLUMNS, y]
+        timers[where] = Timer(cuda, kernels[key], batch, given)
         results[where] = result(y.copy_to_host(), count)
-        (compiled,) = kernels[key].overloads.values()
+        signature = tuple(map(kernels[key].typeof_pyval, given))
+        taken = host.loaded(kernels[key].compile(signature))
         resources[where] = {
-            "registers": compiled.regs_per_thread,
-            "local_bytes": compiled.local_mem_per_thread,
-            "shared_bytes": compiled.shared_mem_per_block,
+            "registers": taken.registers,
+            "local_bytes": taken.local_bytes,
+            "shared_bytes": taken.static_shared_bytes,
         }
     first = results["registers"]
     same = all(y is not None and np.array_equal(first, y) for y in results.values())
@@ -166,7 +169,7 @@ def one(cuda: Any, use: Use, x: np.ndarray, batch: int, kernels: dict) -> dict:
 
 
 def main(out: Path) -> int:
-    cuda, gpu = numba_cuda(), detect()
+    cuda, gpu = host.cuda(), detect()
     rows, kernels = [], {}
     print("median of a launch [µs], and how much longer than in registers")
     print(f"{'use':<18} {'m':>3} {'batch':>8}" + "".join(f"{where:>20}" for where in WHERE))
@@ -187,7 +190,7 @@ def main(out: Path) -> int:
     provenance = {
         "device": gpu.name, "device_title": gpu.title,
         **stamp("date", "python", "numpy", "numba"),
-        **{name: here[name] for name in ("driver", "cuda", "numba_cuda")},
+        **{name: here[name] for name in ("driver", "cuda", host.package())},
         "data": f"normal, {DIFFERENT} different matrices, repeated",
         "l2": "warm: what fits stays",
         "columns": COLUMNS, "rounds": ROUNDS, "launches": LAUNCHES,

@@ -31,6 +31,7 @@ import numpy as np
 from gemmlab import matmul, matmul_choice
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, stamp
+from gemmlab.instructions import host
 from gemmlab.measure import store
 from gemmlab.measure.backends.gpu import provenance
 from gemmlab.measure.benchmarks import REQUIRED
@@ -219,7 +220,7 @@ def write(asked: argparse.Namespace, torch: Any, rows: list[Beside], energy: lis
     told = {
         "device": device.name, "device_title": device.title,
         **stamp("date", "python", "numpy", "numba", "torch"),
-        **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cublas")},
+        **{x: known[x] for x in ("driver", "cuda", host.package(), "cublas")},
         "rounds": asked.rounds, "rows": ROWS, "data": "normal",
         "seeds": [OLD_SEED, asked.seed], "torch_cuda": torch.version.cuda,
     }  # fmt: skip

@@ -28,6 +28,7 @@ from gemmlab import Gemm, kernels, predict
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status, stamp
+from gemmlab.instructions import host
 from gemmlab.kernels import Kernel
 from gemmlab.kernels.hashing import source_hash
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
@@ -235,7 +236,7 @@ def provenance(rounds: int, chosen: Sequence[str]) -> dict[str, Any]:
     return {
         "device": device.name, "device_title": device.title,
         **stamp("date"), "data": DATA, **stamp("python", "numpy", "numba"),
-        **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas", "l2")},
+        **{x: known[x] for x in ("driver", "cuda", host.package(), "cupy", "cublas", "l2")},
         "rounds": rounds, "source_sha256": {k: source_hash(kernels.get(k)) for k in chosen},
     }  # fmt: skip
 

@@ -28,7 +28,8 @@ from benchmarks.networks import Run
 from gemmlab import Device, Gemm, device, kernels, predict_rung
 from gemmlab.course.ch13_in_action import dense, digits, in_torch, network, products, step
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import gpu_status, numba_cuda, stamp
+from gemmlab.here.driver import gpu_status, stamp
+from gemmlab.instructions import host
 from gemmlab.measure import store
 from gemmlab.measure.backends import gpu
 from gemmlab.measure.benchmarks import (
@@ -84,7 +85,7 @@ def curve(way: Way, epochs: int) -> Curve:
 
 def on_gpu(of: step.Memory) -> step.Memory:
     """Copy all arrays of a step to the GPU."""
-    cuda = numba_cuda()
+    cuda = host.cuda()
 
     def copied(value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -98,7 +99,7 @@ def on_gpu(of: step.Memory) -> step.Memory:
 
 def call(one: step.Launch) -> Callable:
     """Compile a launch; return the function that queues it."""
-    function = numba_cuda().jit(launch_bounds=math.prod(one.block))(one.function)
+    function = host.cuda().jit(launch_bounds=math.prod(one.block))(one.function)
     launch = function[one.grid, one.block, 0, one.shared_bytes]
     launch(*one.arguments)
     return lambda: launch(*one.arguments)
@@ -106,7 +107,7 @@ def call(one: step.Launch) -> Callable:
 
 def seconds(calls: Sequence[Callable], times: int, rounds: int) -> float:
     """Return the median time of all calls, `times` in a row, behind enough work to queue them."""
-    cuda = numba_cuda()
+    cuda = host.cuda()
     begin, end = (cuda.event(timing=True) for _ in range(2))
     found = []
     for _ in range(rounds):
@@ -276,7 +277,7 @@ def measure(told: dict[str, Any], out: Path, epochs: int, rounds: int) -> None:
     provenance = {
         "device": detect().name, "device_title": detect().title,
         **stamp("date", "python", "numpy", "numba"),
-        **{x: known[x] for x in ("driver", "cuda", "numba_cuda", "cupy", "cublas")},
+        **{x: known[x] for x in ("driver", "cuda", host.package(), "cupy", "cublas")},
         "rounds": rounds, "seed": SEED, "batch": BATCH, "rate": RATE,
     }  # fmt: skip
     store.write(out, provenance, found, REQUIRED)

@@ -306,9 +306,9 @@ def main() -> int:
 
 def _uuid() -> str:
     """The UUID of the first GPU, as NVML has it."""
-    from gemmlab.here.driver import numba_cuda
+    from gemmlab.instructions import host
 
-    return numba_cuda().get_current_device().uuid
+    return host.cuda().get_current_device().uuid
 
 
 if __name__ == "__main__":

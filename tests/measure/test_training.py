@@ -180,7 +180,7 @@ def test_a_step_and_its_launches_are_timed_by_the_call(monkeypatch):
     def call(one):
         return lambda: setattr(queue, "calls", queue.calls + 1)
 
-    monkeypatch.setattr(benchmark, "numba_cuda", lambda: queue)
+    monkeypatch.setattr(benchmark.host, "cuda", lambda: queue)
     monkeypatch.setattr(benchmark, "call", call)
     monkeypatch.setattr(benchmark, "detect", lambda: H100)
     monkeypatch.setattr(benchmark.gpu, "flush", lambda cuda: None)
@@ -193,7 +193,7 @@ def test_a_step_and_its_launches_are_timed_by_the_call(monkeypatch):
 
 
 def test_arrays_go_to_the_gpu_with_their_network(monkeypatch):
-    monkeypatch.setattr(benchmark, "numba_cuda", Queue)
+    monkeypatch.setattr(benchmark.host, "cuda", Queue)
     here = benchmark.a_step(64)
     there = benchmark.on_gpu(here)
     assert np.array_equal(there.network.weights[1], here.network.weights[1])

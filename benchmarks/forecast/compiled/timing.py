@@ -14,7 +14,8 @@ from benchmarks.forecast.others.timing import sample, under_load
 from benchmarks.samples.realistic import is_right
 from gemmlab.compiled.sass import cubins
 from gemmlab.compiled.sass.execution.machine import dim
-from gemmlab.here.driver import answered, numba_cuda
+from gemmlab.here.driver import answered
+from gemmlab.instructions import host
 from gemmlab.measure.backends import gpu
 from gemmlab.measure.backends.timing import repetitions
 
@@ -27,7 +28,7 @@ def timed(case: Case, size: int | None = None, code: Built | None = None) -> dic
     Each finds nothing of its arrays in L2, which is flushed before, and is queued behind the flush.
     size, code : the case's own where None
     """
-    cuda, built = numba_cuda(), code or kept()[case.name]
+    cuda, built = host.cuda(), code or kept()[case.name]
     grid, arguments = case.launch(size or case.size)
     on_gpu = [cuda.to_device(a) if _is_array(a) else a for a in arguments]
     call = _launcher(case, built, dim(grid), on_gpu)
@@ -52,7 +53,7 @@ def _is_array(argument: Any) -> bool:
 
 
 def _launcher(case: Case, built: Built, grid: Sequence[int], on_gpu: Sequence[Any]) -> Callable:
-    """Return what launches the kernel on Numba's context and default stream, by the driver."""
+    """Return what launches the kernel by the driver, on the context of who launches here."""
     from cuda.bindings import driver
 
     most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

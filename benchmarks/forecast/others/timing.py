@@ -14,7 +14,8 @@ from benchmarks.forecast.written import compilers
 from benchmarks.samples.realistic import is_right
 from gemmlab.compiled.sass.execution.machine import dim
 from gemmlab.here.detection import detect
-from gemmlab.here.driver import numba_cuda, stamp
+from gemmlab.here.driver import stamp
+from gemmlab.instructions import host
 from gemmlab.measure.backends import gpu, sensors
 from gemmlab.measure.backends.timing import repetitions
 
@@ -25,11 +26,11 @@ def timed(case: Case, size: int | None = None) -> dict[str, Any]:
     Each finds nothing of its arrays in L2, which is flushed before, and is queued behind the flush.
     size : the case's own where None
     """
-    cuda = numba_cuda()
+    cuda = host.cuda()
     grid, block, arguments = case.launch(size or case.size)
     on_gpu = [cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
     kernel = cuda.jit(launch_bounds=math.prod(dim(block)), **case.options)(case.kernel)
-    compiled = kernel.compile(tuple(map(kernel.typeof_pyval, on_gpu)))
+    taken = host.loaded(kernel.compile(tuple(map(kernel.typeof_pyval, on_gpu))))
     launch = kernel[grid, block, 0, 0]
 
     def call() -> None:
@@ -46,8 +47,8 @@ def timed(case: Case, size: int | None = None) -> dict[str, Any]:
         "source_sha256": case.source_sha256,
         "right": right,
         "ns": [round(1e9 * s) for s in samples],
-        "registers": compiled.regs_per_thread,
-        "local_bytes": compiled.local_mem_per_thread,
+        "registers": taken.registers,
+        "local_bytes": taken.local_bytes,
         **under_load(cuda, call, min(samples)),
     }
 

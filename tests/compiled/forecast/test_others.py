@@ -157,9 +157,7 @@ def test_the_command_predicts_a_set(monkeypatch, tmp_path, arguments, names):
 
 @pytest.fixture
 def host(monkeypatch):
-    for there in fake_gpu.installed(monkeypatch):
-        monkeypatch.setattr(timing, "numba_cuda", lambda host=there: host)
-        yield there
+    yield from fake_gpu.installed(monkeypatch)
 
 
 def test_a_timing_checks_flushes_and_keeps_all(host):
