@@ -42,7 +42,6 @@ CASES = [
     (product(264, 56, 72, "tn", beta=1), "relu_gradient", False),
     pytest.param(product(128, 128, 72, "nn", "bfloat16", beta=1), "gelu", False, marks=MEASURING),
     pytest.param(product(72, 56, 72), "linear", False, marks=MEASURING),
-    pytest.param(product(72, 56, 72), "relu", False, marks=MEASURING),
 ]  # fmt: skip
 
 
