@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -162,8 +163,29 @@ def multiplies(place: Place) -> bool:
     """
     if not may_multiply(place) or place.library == "cupy":
         return may_multiply(place)
-    torch = library_of(place)
-    return torch.get_float32_matmul_precision() == "highest" and not torch.is_autocast_enabled()
+    return keeping_to_fp32(library_of(place))()
+
+
+def asking_for_tf32(torch: Any) -> Callable[[], bool]:
+    """Return what tells whether PyTorch may round operands on a GPU to TF32 now.
+
+    It raises RuntimeError where that was set by a newer name, `fp32_precision`, alone.
+    """
+    quick = getattr(getattr(torch, "_C", None), "_get_cublas_allow_tf32", None)
+    return quick or (lambda: torch.get_float32_matmul_precision() != "highest")
+
+
+def keeping_to_fp32(torch: Any) -> Callable[[], bool]:
+    """Return what tells whether PyTorch multiplies float32 on a GPU in FP32 now."""
+    rounds, casts = asking_for_tf32(torch), torch.is_autocast_enabled
+
+    def keeps() -> bool:
+        try:
+            return not (rounds() or casts())
+        except RuntimeError:
+            return False
+
+    return keeps
 
 
 def may_multiply(place: Place) -> bool:
@@ -188,11 +210,10 @@ def by_library(place: Place, otherwise: Any) -> Any:
     library = library_of(place)
     matmul = library.matmul
     if place.library == "torch":
-        precision, casts = library.get_float32_matmul_precision, library.is_autocast_enabled
+        keeps = keeping_to_fp32(library)
 
         def multiply_in_fp32(a: Any, b: Any) -> Any:
-            keeps = precision() == "highest" and not casts()
-            return matmul(a, b) if keeps else otherwise(a, b)
+            return matmul(a, b) if keeps() else otherwise(a, b)
 
         return multiply_in_fp32
     # CuPy multiplies on the current GPU.
@@ -235,12 +256,12 @@ def stream_of(place: Place) -> int:
     if place.library == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream(place.device).ptr
     if place.library == "torch":
-        return _stream_of_torch(sys.modules["torch"])(place.device)
+        return stream_of_torch(sys.modules["torch"])(place.device)
     return 0
 
 
 @cache
-def _stream_of_torch(torch: Any) -> Any:
+def stream_of_torch(torch: Any) -> Callable[[int], int]:
     """Return the function (device) -> address of PyTorch's stream.
 
     The one that its own compiler calls takes a tenth of the time, because it makes no object.

@@ -1,9 +1,11 @@
 """Arrays become launches: a kernel is chosen, its launches are planned once and queued."""
 
+import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,20 +15,29 @@ from gemmlab.here.detection import detect
 from gemmlab.here.driver import gpu_status
 from gemmlab.instructions import host
 from gemmlab.multiplication import arrays, plans, products
-from gemmlab.multiplication.arrays import SECTOR, Split, Stack, whole
+from gemmlab.multiplication.arrays import ITEM, SECTOR, Split, Stack, contiguous, whole
 from gemmlab.multiplication.choosing import (
+    AT_ONCE,
     DECIDED,
     MOST,
     WGMMA,
     WHOLE,
     Choice,
     fastest,
+    few,
     fitting,
     parts_of,
 )
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.plans import Bound, Plan
-from gemmlab.multiplication.with_torch import is_recorded, mode, operator, recorded
+from gemmlab.multiplication.with_torch import (
+    at_once,
+    here,
+    is_transformed,
+    mode,
+    operator,
+    recorded,
+)
 
 # So many operations take a processor some ten milliseconds, as long as it takes to bring operands
 # of the host to a GPU and C back.
@@ -86,11 +97,17 @@ def decide(a: Any, b: Any, terms: Terms) -> Product:
     if isinstance(b, Split) and terms.budget is not None:
         raise ValueError(f"workspace_bytes={terms.budget} with a split b; a split has its memory")
     if place.device is None:
-        return with_gradients(partial(_from_host, place, sizes, terms), terms)
-    product = with_gradients(partial(multiplied, place, terms, {}), terms)
+        product = partial(_from_host, place, sizes, terms)
+        return with_gradients(place, product, terms) if place.library == "torch" else product
+    product = partial(multiplied, place, terms, {})
     if not arrays.may_multiply(place):
         return product
     choice = _choice(place.device, sizes, "nn", terms, place.library, is_split(b))
+    if place.library == "torch":
+        let_pytorch_multiply_few(arrays.library_of(place))
+        if terms.budget is None and choice.workspace_bytes <= plans.MOST_KEPT:
+            product = by_kept_calls(place, sizes, terms, b, product)
+        product = with_gradients(place, product, terms)
     if choice.kernel == "library":  # unless it does not keep to FP32, as is looked at each time
         product = arrays.by_library(place, product)
     elif not (arrays.is_plain(a) and arrays.is_plain(whole(b))):
@@ -101,18 +118,95 @@ def decide(a: Any, b: Any, terms: Terms) -> Product:
     return product
 
 
-def with_gradients(product: Product, terms: Terms) -> Product:
-    """Return a product that PyTorch records where it asks for gradients."""
+def let_pytorch_multiply_few(torch: ModuleType) -> None:
+    """Hand tensors over at once where multiplications are too few for any kernel of ours."""
+    below = few(detect()) if gpu_status().works else math.inf
+    AT_ONCE.update(dict.fromkeys((torch.Tensor, torch.nn.Parameter), at_once(torch, below)))
+
+
+def with_gradients(place: arrays.Place, product: Product, terms: Terms) -> Product:
+    """Return a product that PyTorch records where it asks for gradients, or follows by its own."""
+    torch = arrays.library_of(place)
+    enabled, transforms = torch.is_grad_enabled, is_transformed(torch)
 
     def again(a: Any, b: Any) -> Any:
         return multiply(a, b, *terms)
 
     def multiply_recorded(a: Any, b: Any) -> Any:
-        if is_recorded(a, whole(b)):
-            return recorded(a, whole(b), lambda a, _: product(a, b), again)
+        other = whole(b)
+        if transforms():
+            return transformed(place, a, other)
+        if (a.requires_grad or other.requires_grad) and enabled():
+            return recorded(a, other, lambda a, _: product(a, b), again)
         return product(a, b)
 
     return multiply_recorded
+
+
+def transformed(place: arrays.Place, a: Any, b: Any) -> Any:
+    """Return A·B by PyTorch, which alone knows what its tensors stand for now."""
+    if place.device is not None and not arrays.multiplies(place):
+        raise ValueError(
+            "PyTorch's own product is what vmap, jvp and such transforms follow, and it may round "
+            "to TF32 or 16 bits now; use torch.set_float32_matmul_precision('highest') and no "
+            "autocast"
+        )
+    return arrays.library_of(place).matmul(a, b)
+
+
+def by_kept_calls(
+    place: arrays.Place, sizes: tuple[int, int, int, int], terms: Terms, b: Any, otherwise: Product
+) -> Product:
+    """Return the product of PyTorch's tensors by a kernel, whose calls are kept with a workspace.
+
+    Calls that come back are found by what tensors and stream are alone, of operands like B and A of
+    these sizes.
+    otherwise : multiplies where a caller records, on a GPU that is not the current one, and where
+        nothing can be kept
+    """
+    torch, device, kind = arrays.library_of(place), place.device, object()
+    now = here(torch)
+    shape = sizes[1:3] if len(b.shape) == 2 else sizes[:3]
+    strides = contiguous(shape, 1)
+
+    def multiply(a: Any, b: Any) -> Any:
+        halves, other = (b.halves, b.array) if isinstance(b, Split) else (None, b)
+        if now.device() != device or now.is_recording() or a.is_neg() or other.is_neg():
+            return otherwise(a, b)
+        stream, c = now.stream(device), now.empty(shape, strides, torch.float32)
+        beside = 0 if halves is None else halves.data_ptr()
+        found_by = (
+            kind, a.data_ptr(), a.stride(), other.data_ptr(), other.stride(), c.data_ptr(), beside
+        )  # fmt: skip
+        workspace = plans.WORKSPACES.get((device, stream))
+        bound = workspace and workspace.bounds.get(found_by)
+        if bound is None:
+            bound = kept(place, terms, stream, (a, other, c), beside, found_by)
+        if bound is None:
+            return otherwise(a, b)
+        bound.queue(records=False)
+        return c
+
+    return multiply
+
+
+def kept(
+    place: arrays.Place, terms: Terms, stream: int, tensors: tuple[Any, Any, Any], halves: int,
+    found_by: tuple,
+) -> Bound | None:  # fmt: skip
+    """Keep the calls for A, B and C; None where memory or calls are too many, or A or B copied."""
+    if not all(ITEM in arrays.strides_of(x)[-2:] for x in tensors):
+        return None
+    seen = [arrays.seen(x) for x in tensors]
+    with plans.Current(place.device):
+        plan = planned(place.device, terms, tuple(x.kind for x in seen), halves > 0)
+        if len(plan.works) > plans.LONG:
+            return None
+        workspace = plans.workspace(
+            (place.device, stream), plan.size, lambda size: arrays.empty(place, (size,), "uint8")
+        )
+    starts = [x.address - x.address % SECTOR for x in seen]
+    return workspace and workspace.keep(found_by, plan, stream, (*starts, halves))
 
 
 def by_operator(terms: Terms, a: Any, b: Any) -> Any:
@@ -176,7 +270,7 @@ def multiplied(place: arrays.Place, terms: Terms, known: dict[tuple, Plan], a: A
     """
     with plans.Current(place.device):
         c, bound, _ = ready(place, a, b, terms, known)
-        bound.queue()
+        bound.queue(plans.is_recording(bound.stream))
     return c
 
 
@@ -192,7 +286,8 @@ def split(b: Any) -> Split:
         plan, _ = halving(place.device, seen.kind)
         halves = arrays.empty(place, (plan.size,), "uint8")
         start, beside = seen.address - seen.address % SECTOR, arrays.address_of(halves)
-        plan.bound(arrays.stream_of(place), (0, start, 0, beside)).queue()
+        bound = plan.bound(arrays.stream_of(place), (0, start, 0, beside))
+        bound.queue(plans.is_recording(bound.stream))
     return Split(seen.owner, halves)
 
 

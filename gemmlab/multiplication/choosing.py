@@ -94,6 +94,8 @@ class Choice:
 # What multiplies, by what decides about it: class, format, shape and device of both operands, and
 # what else is asked for. To know a kind again takes a microsecond, to check operands ten.
 DECIDED: dict[tuple, Callable[[Any, Any], Any]] = {}
+# What multiplies operands of a class at once where multiplications are few, and returns None else.
+AT_ONCE: dict[type, Callable[[Any, Any, int | None, int], Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,17 @@ def not_sure(device: Device, sizes: tuple[int, int, int, int], tensor: Way | Non
         f"Tensor Cores are not known to be faster (predicted {tensor.microseconds}, FP32 units at "
         f"best {at_best * 1e6:.3g} µs)"
     )
+
+
+def few(device: Device) -> float:
+    """Return the number of multiplications below which no product is known to be a Tensor Core's.
+
+    A library that is to be slower takes longer than the shortest call of Tensor Cores, and what is
+    added to that. Memory never holds it up for longer: the split reads and writes more.
+    """
+    if device.compute_capability < MMA or of_library(device, (1, 1, 1, 1)) is None:
+        return math.inf
+    return (CALL + ALONE) * LIBRARY * device.peak["float32"] / 2
 
 
 def of_library(device: Device, sizes: tuple[int, int, int, int]) -> float | None:

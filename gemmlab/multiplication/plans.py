@@ -19,7 +19,7 @@ import numpy as np
 
 from gemmlab.instructions import host
 from gemmlab.instructions.tensor_copies import map_bytes
-from gemmlab.multiplication.arrays import contiguous
+from gemmlab.multiplication.arrays import address_of, contiguous
 from gemmlab.multiplication.choosing import Choice
 
 
@@ -274,7 +274,9 @@ class Bound:
     back are then recorded as a CUDA graph, whose launch is a single call: a third of the time.
     """
 
-    def __init__(self, plan: Plan, stream: int, addresses: tuple[int, ...]) -> None:
+    def __init__(
+        self, plan: Plan, stream: int, addresses: tuple[int, ...], lock: Lock | None = None
+    ) -> None:
         words = plan.words.copy()
         words[plan.at] += np.array(addresses, np.int64)[plan.of]
         for maps in plan.maps:
@@ -284,27 +286,76 @@ class Bound:
         self.words, self.pointers, self.stream = words, pointers, stream
         self.works, self.workspace = plan.works, addresses[WORKSPACE]
         self.calls = self._calls(stream)
-        self.times, self.graph, self.one_by_one = 0, None, Lock()
+        self.times, self.graph, self.one_by_one = 0, None, lock or Lock()
 
     def _calls(self, stream: int) -> tuple[Call, ...]:
         start = self.pointers.ctypes.data
         return tuple(work.call(stream, start, self.workspace) for work in self.works)
 
-    def queue(self) -> None:
+    def queue(self, records: bool) -> None:
         """Queue everything on the stream.
 
-        A stream that itself records a graph gets the calls, since a graph in it is not allowed.
+        records : whether the stream records a graph itself: it gets the calls, since a graph in it
+            is not allowed
         """
-        if self.graph is not None and not is_recording(self.stream):
-            with self.one_by_one:  # a graph is launched by one thread at a time
+        with self.one_by_one:  # a graph is launched by one thread at a time
+            if self.graph is not None and not records:
                 go(self.graph.calls)
-            return
-        go(self.calls)
-        self.times += 1
-        if self.times == OFTEN and not is_recording(self.stream):
-            self.graph = recorded_graph(self._calls, self.stream)
+                return
+            go(self.calls)
+            self.times += not records
+            if self.times == OFTEN and not records:
+                self.graph = recorded_graph(self._calls, self.stream)
 
 
 @lru_cache(maxsize=KEPT)
 def _bound(plan: Plan, stream: int, addresses: tuple[int, ...]) -> Bound:
     return Bound(plan, stream, addresses)
+
+
+# Of a workspace that is kept, as much as PyTorch keeps for cuBLAS on such a GPU: what takes more
+# takes the GPU longer than Python. And of streams that have one, on all GPUs.
+MOST_KEPT, STREAMS = 32 << 20, 8
+PER_THREAD = 2  # the driver's name for a stream that is another one in each thread
+
+
+class Workspace:
+    """Memory beside A, B and C that products on a stream use, one after the other.
+
+    bounds : calls whose arguments point to it; they are forgotten with it
+    lock : who holds it queues all launches of a product, between which no other one may write
+    """
+
+    def __init__(self, memory: Any, size: int) -> None:
+        self.memory, self.address, self.size = memory, address_of(memory), size
+        self.bounds: dict[tuple, Bound] = {}
+        self.lock = Lock()
+
+    def keep(self, found_by: tuple, plan: Plan, stream: int, addresses: tuple[int, ...]) -> Bound:
+        """Return the calls of a plan for A, B, C and halves at these addresses, and keep them."""
+        *operands, halves = addresses
+        if len(self.bounds) >= KEPT:
+            self.bounds.clear()
+        bound = Bound(plan, stream, (*operands, self.address, halves), self.lock)
+        self.bounds[found_by] = bound
+        return bound
+
+
+# By GPU and stream. One that is replaced goes back to its library, which gives it to what the same
+# stream does afterwards.
+WORKSPACES: dict[tuple[int, int], Workspace] = {}
+
+
+def workspace(at: tuple[int, int], size: int, taken: Callable[[int], Any]) -> Workspace | None:
+    """Return the workspace of a GPU and a stream; None where more would be kept than is allowed.
+
+    taken : bytes -> memory
+    """
+    if size > MOST_KEPT or at[1] == PER_THREAD:
+        return None
+    found = WORKSPACES.get(at)
+    if found is None or found.size < size:
+        if len(WORKSPACES) >= STREAMS:
+            WORKSPACES.clear()
+        found = WORKSPACES[at] = Workspace(taken(size), size)
+    return found

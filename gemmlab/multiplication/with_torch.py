@@ -1,4 +1,4 @@
-"""What PyTorch asks of a product: gradients, an operator for its compiler, and a mode.
+"""What PyTorch asks of a product: short calls, gradients, an operator for its compiler, and a mode.
 
 Gradients of a product are products, too. The mode is for programs that are not to be edited: what
 they ask of PyTorch in FP32 is multiplied by `matmul` instead, wherever that does not hand it back.
@@ -8,17 +8,82 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+from gemmlab.multiplication.arrays import asking_for_tf32, stream_of_torch
+from gemmlab.multiplication.choosing import WHOLE
+
+# ----------------------------------------------------------------------------------- short calls
+
+
+def at_once(torch: ModuleType, few: float) -> Callable[[Any, Any, int | None, int], Any]:
+    """Return the product of tensors of a GPU by PyTorch itself, or None where more is to be seen.
+
+    few : multiplications, below which no kernel of ours is known to be faster
+    To read one attribute of a tensor takes a tenth of a microsecond, and a call of PyTorch ten, so
+    that few are read. `mm` and `bmm` refuse what does not fit together. What else is not for them
+    shows in their result: operands of other formats, and those that autocast has rounded.
+    """
+    mm, bmm, float32 = torch.mm, torch.bmm, torch.float32
+    plain = torch.Tensor, torch.nn.Parameter
+    may_round, is_traced = asking_for_tf32(torch), torch.compiler.is_dynamo_compiling
+
+    def multiply_at_once(a: Any, b: Any, workspace_bytes: int | None, products: int) -> Any:
+        if is_traced() or products != WHOLE or workspace_bytes is not None:
+            return None
+        try:
+            shape = b.shape
+            are_few = a.is_cuda and 0 < a.numel() * shape[-1] < few and type(b) in plain
+            if are_few and not may_round():
+                c = mm(a, b) if len(shape) == 2 else bmm(a, b)
+                if c.dtype is float32:
+                    return c
+        except (AttributeError, IndexError, RuntimeError, TypeError):
+            pass  # who looks at all of it says what is wrong
+        return None
+
+    return multiply_at_once
+
+
+class Here(NamedTuple):
+    """PyTorch's functions for its current GPU, such as take least time.
+
+    device : () -> its number; is_recording : () -> whether its stream records a graph
+    stream : (device) -> address; empty : (shape, strides, dtype) -> a tensor
+    """
+
+    device: Callable[[], int]
+    is_recording: Callable[[], bool]
+    stream: Callable[[int], int]
+    empty: Callable[[tuple[int, ...], tuple[int, ...], Any], Any]
+
+
+def here(torch: ModuleType) -> Here:
+    """Return them; its own compiler allocates by the last, in a quarter of `torch.empty`'s time."""
+    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+    empty = getattr(guards, "_empty_strided_cuda", None) or (
+        lambda shape, strides, dtype: torch.empty(shape, dtype=dtype, device="cuda")
+    )
+    device, is_recording = torch.cuda.current_device, torch.cuda.is_current_stream_capturing
+    return Here(device, is_recording, stream_of_torch(torch), empty)
+
 
 # ------------------------------------------------------------------------------------- gradients
 
 
-def is_recorded(a: Any, b: Any) -> bool:
-    """Whether PyTorch records what is done with two arrays of one library."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.is_grad_enabled():
-        return False
-    return isinstance(a, torch.Tensor) and bool(a.requires_grad or b.requires_grad)
+def is_transformed(torch: ModuleType) -> Callable[[], bool]:
+    """Return what tells whether tensors stand for others now: under `vmap`, `jvp` and the like.
+
+    PyTorch's own products follow that, since no kernel of ours can.
+    """
+    inner = getattr(getattr(torch, "_C", None), "_functorch", None)
+    transforms = getattr(inner, "peek_interpreter_stack", lambda: None)
+    duals = getattr(torch.autograd, "forward_ad", None)
+
+    def is_one() -> bool:
+        return transforms() is not None or getattr(duals, "_current_level", -1) >= 0
+
+    return is_one
 
 
 def recorded(a: Any, b: Any, product: Callable, again: Callable) -> Any:

@@ -83,6 +83,8 @@ def gpu(host, monkeypatch):
     ):  # fmt: skip
         cached.cache_clear()
     calling.DECIDED.clear()
+    calling.AT_ONCE.clear()
+    plans.WORKSPACES.clear()
 
 
 def integers(*shape, seed=1):
@@ -268,7 +270,7 @@ def test_panels_of_the_budget(gpu):
 def queued(gpu, bound):
     """Queue everything, and return what the driver was asked then."""
     gpu.log.clear()
-    bound.queue()
+    bound.queue(plans.is_recording(77))
     return [entry[0] for entry in gpu.log]
 
 
@@ -296,7 +298,7 @@ def test_where_no_graph_can_be_made_calls_are_made(gpu, monkeypatch):
     gpu.driver.cuGraphInstantiate = lambda graph, flags: (801, None)
     a, b = on_gpu(integers(20, 8)), on_gpu(integers(8, 20))
     c, bound, kept = calling.ready(calling.arrays.Place("cupy", 0), a, b, TERMS)
-    bound.queue()
+    bound.queue(records=False)
     assert bound.graph is None
     assert np.array_equal(c, np.asarray(a) @ np.asarray(b))
     del kept

@@ -19,6 +19,7 @@ from gemmlab.multiplication.choosing import (
     by_tensor_cores,
     cost,
     fastest,
+    few,
     of_library,
     parts_of,
 )
@@ -121,26 +122,64 @@ def test_a_sum_of_few_is_for_fp32_units():
     assert "a sum of 16 is rounded less by FP32 units" in why
 
 
-def handing(monkeypatch, precision="highest", casts=False):
-    """A stand-in for PyTorch on a GPU, which notes what it multiplies."""
-    seen = []
+class Result(str):
+    """What a library returns, as far as it is looked at: a name, in a format."""
 
-    def product(a, b):
-        seen.append((a.shape, b.shape))
-        return "by the library"
+    dtype = "torch.float32"
+
+
+@pytest.fixture
+def handing(monkeypatch):
+    """A stand-in for PyTorch on a GPU, which notes what it multiplies, and by which function."""
+
+    def product(name):
+        def multiply(a, b):
+            if a.device != b.device or a.shape[-1] != b.shape[-2] or len(a.shape) != len(b.shape):
+                raise RuntimeError(f"{name} takes what fits together")
+            torch.seen.append((name, a.shape, b.shape))
+            return torch.result
+
+        return multiply
 
     torch = SimpleNamespace(
-        compiler=SimpleNamespace(is_compiling=lambda: False),
-        matmul=product,
-        get_float32_matmul_precision=lambda: precision,
-        is_autocast_enabled=lambda: casts,
+        **{name: product(name) for name in ("matmul", "mm", "bmm")},
+        compiler=SimpleNamespace(is_compiling=lambda: False, is_dynamo_compiling=lambda: False),
+        get_float32_matmul_precision=lambda: torch.precision,
+        is_autocast_enabled=lambda: torch.casts,
+        is_grad_enabled=lambda: False,
+        precision="highest",
+        casts=False,
+        result=Result("by the library"),
+        seen=[],
+        float32=Result.dtype,
         Tensor=Tensor,
+        nn=SimpleNamespace(Parameter=Tensor),
+        autograd=SimpleNamespace(),
+    )
+    torch.cuda = SimpleNamespace(
+        current_device=lambda: 0, is_current_stream_capturing=lambda: False
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(calling, "gpu_status", lambda: SimpleNamespace(works=True))
     monkeypatch.setattr(calling, "detect", lambda: device("h200"))
+    monkeypatch.setattr(calling, "by_kept_calls", lambda *told: lambda a, b: "by us")
+    forget()
+    yield torch
+    forget()
+
+
+def forget():
+    """Forget what was decided of operands."""
     calling._choice.cache_clear()
     calling.DECIDED.clear()
+    calling.AT_ONCE.clear()
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """Notes each check of operands."""
+    seen, check = [], arrays.check
+    monkeypatch.setattr(arrays, "check", lambda *x: seen.append(1) or check(*x))
     return seen
 
 
@@ -151,25 +190,19 @@ class Device(NamedTuple):
     index: int
 
 
-def tensor(*shape):
-    return Tensor(np.zeros(shape, np.float32))
+def tensor(*shape, index=0):
+    found = Tensor(np.broadcast_to(np.float32(0), shape))
+    found.device = Device("cuda", index)
+    return found
 
 
-def test_what_is_handed_over_is_known_again(monkeypatch):
-    seen = handing(monkeypatch)
+def test_what_is_handed_over_is_known_again(handing, checked):
     a, b = tensor(8, 16), tensor(16, 4)
-    a.device = b.device = Device("cuda", 0)
-    checked = []
-    monkeypatch.setattr(
-        arrays, "check", lambda *x, real=arrays.check: checked.append(1) or real(*x)
-    )
     for _ in range(3):
         assert calling.multiply(a, b, None) == "by the library"
-    assert seen == [((8, 16), (16, 4))] * 3
+    assert handing.seen == [("matmul", (8, 16), (16, 4))] * 3
     assert len(checked) == 1
     assert calling.choose(a, b, None).kernel == "library"
-    calling._choice.cache_clear()
-    calling.DECIDED.clear()
 
 
 def entered(call):
@@ -188,32 +221,105 @@ def entered(call):
     return seen
 
 
-def test_to_hand_over_takes_two_steps(monkeypatch):
-    """Half a microsecond each: these are what a call takes beside the library's own."""
-    handing(monkeypatch)
-    a, b = tensor(8, 16), tensor(16, 4)
-    a.device = b.device = Device("cuda", 0)
+def test_to_hand_over_takes_two_steps(handing, checked):
+    """These are what a call takes beside the library's own, once a tensor has been multiplied."""
     multiply = gemmlab.matmul
-    multiply(a, b)
-    assert entered(lambda: multiply(a, b)) == ["matmul", "multiply_in_fp32"]
-    calling._choice.cache_clear()
-    calling.DECIDED.clear()
-
-
-@pytest.mark.parametrize("told", [("high", False), ("highest", True)])
-def test_a_library_that_rounds_to_tf32_or_casts_does_not_multiply(monkeypatch, told):
-    """It is asked at each call; what is known of operands stays known."""
-    seen, checked = handing(monkeypatch, *told), []
-    monkeypatch.setattr(calling, "multiplied", lambda *_: "by us")
-    monkeypatch.setattr(calling, "is_recorded", lambda a, b: False)
-    monkeypatch.setattr(
-        arrays, "check", lambda *x, real=arrays.check: checked.append(1) or real(*x)
-    )
-    a, b = tensor(8, 16), tensor(16, 4)
-    a.device = b.device = Device("cuda", 0)
-    assert [calling.multiply(a, b, None) for _ in range(3)] == ["by us"] * 3
+    multiply(tensor(8, 16), tensor(16, 4))
+    for a, b in ((tensor(64, 64), tensor(64, 64)), (tensor(9, 17, 5), tensor(9, 5, 2))):
+        found = []
+        steps = entered(lambda a=a, b=b, found=found: found.append(multiply(a, b)))
+        assert steps in (["matmul", "multiply_at_once"], ["matmul", "multiply_at_once", "<lambda>"])
+        assert found == ["by the library"]
+        assert handing.seen[-1] == ("mm" if len(a.shape) == 2 else "bmm", a.shape, b.shape)
     assert len(checked) == 1
-    assert seen == []
+
+
+def test_no_product_of_few_is_for_tensor_cores():
+    """On any GPU, as far as sizes go; and not far fewer than could be handed over."""
+    rng = np.random.default_rng(8)
+    for gpu in map(device, ("h100_sxm", "h200", "a100_80gb", "rtx4090", "v100")):
+        least = few(gpu)
+        for count in (1, 64):
+            for m, n in np.rint(2 ** rng.uniform(5, 16, (40, 2))).astype(int):
+                k = int(0.99 * least / (count * m * n)) if least < np.inf else 4096
+                if k >= 32:
+                    sizes = (count, int(m), int(n), k)
+                    assert fastest(gpu, sizes, "nn", "torch")[0] == "library", (gpu.name, sizes)
+    assert few(device("v100")) == few(replace(device("h200"), peak={}, clock=None)) == np.inf
+    assert few(device("h100_sxm")) > 1536**3 / 2.5
+    assert fastest(device("h100_sxm"), (1, 1536, 1536, 1536), "nn", "torch")[0] == "tcec_batched"
+
+
+WRONG = {
+    "a has shape (8, 16) and b (8, 16)": (tensor(8, 16), tensor(8, 16)),
+    "a has shape (16,) and b (16, 4)": (tensor(16), tensor(16, 4)),
+    "a has shape (8, 16) and b (16,)": (tensor(8, 16), tensor(16)),
+    "a has shape (8, 16) and b ()": (tensor(8, 16), tensor()),
+    "a has shape (2, 8, 16) and b (16, 4)": (tensor(2, 8, 16), tensor(16, 4)),
+    "a has shape (8, 0) and b (0, 4)": (tensor(8, 0), tensor(0, 4)),
+    "a is torch's on GPU 0 and b torch's on GPU 1": (tensor(8, 16), tensor(16, 4, index=1)),
+    "a is torch's on GPU 0 and b numpy's on the host": (
+        tensor(8, 16), np.zeros((16, 4), np.float32)
+    ),
+    "b is a builtins.list; use NumPy and CuPy arrays": (tensor(8, 16), [[1.0]] * 16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("told", WRONG)
+def test_what_does_not_fit_is_quoted_although_little_is_looked_at(handing, told):
+    gemmlab.matmul(tensor(8, 16), tensor(16, 4))
+    with pytest.raises((TypeError, ValueError)) as caught:
+        gemmlab.matmul(*WRONG[told])
+    assert told in str(caught.value)
+    assert len(handing.seen) == 1
+
+
+def test_terms_are_checked_where_little_is_looked_at(handing):
+    a, b = tensor(8, 16), tensor(16, 4)
+    gemmlab.matmul(a, b)
+    with pytest.raises(ValueError, match="products=4; use 1, 2 or 3"):
+        gemmlab.matmul(a, b, products=4)
+    with pytest.raises(TypeError, match="workspace_bytes"):
+        gemmlab.matmul(a, b, workspace_bytes=1.5)
+    assert gemmlab.matmul(a, b, products=1) == "by the library"
+
+
+def test_what_the_library_itself_cannot_do_is_its_own_error(handing):
+    a, b = tensor(8, 16), tensor(16, 4)
+    gemmlab.matmul(a, b)
+
+    def refuse(a, b):
+        raise RuntimeError("out of memory")
+
+    handing.mm = handing.matmul = refuse
+    forget()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        gemmlab.matmul(a, b)
+
+
+@pytest.mark.parametrize("multiply", [gemmlab.matmul, lambda a, b: calling.multiply(a, b, None)])
+def test_a_library_that_rounds_to_tf32_or_casts_does_not_multiply(handing, checked, multiply):
+    """It is asked at each call; what is known of operands stays known."""
+
+    def raising():
+        raise RuntimeError("PyTorch is checking the matmul precision without a specific name")
+
+    a, b = tensor(8, 16), tensor(16, 4)
+    half = Result("rounded")
+    half.dtype = "torch.float16"
+    keeps = {"precision": "highest", "casts": False, "result": handing.result}
+    for now, expected in (
+        ({}, "by the library"),
+        ({"precision": "high"}, "by us"),
+        ({}, "by the library"),
+        ({"casts": True, "result": half}, "by us"),  # autocast's product is in 16 bits
+        ({"precision": "medium"}, "by us"),
+        ({}, "by the library"),
+    ):
+        vars(handing).update({**keeps, **now})
+        assert multiply(a, b) == expected
+    assert len(checked) == 1
+    vars(handing).update({**keeps, "get_float32_matmul_precision": raising})
+    forget()
+    assert [multiply(a, b) for _ in range(2)] == ["by us"] * 2
     assert calling.choose(a, b, None).kernel == "pipelined"
-    calling._choice.cache_clear()
-    calling.DECIDED.clear()

@@ -3,6 +3,7 @@
 These need PyTorch, of any kind; without it each is skipped.
 """
 
+from threading import Thread, current_thread
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 import gemmlab
 from gemmlab import device
-from gemmlab.multiplication import arrays, calling, plans
-from tests.multiplication.test_calling import gpu, host  # noqa: F401, fixtures
+from gemmlab.multiplication import arrays, calling, plans, with_torch
+from tests.multiplication.test_calling import SMALL, gpu, host  # noqa: F401, fixtures
 
 try:
     import torch
@@ -139,14 +140,36 @@ def test_what_the_mode_replaces(monkeypatch):
     calling._choice.cache_clear()
 
 
-def test_tensors_of_a_gpu_are_multiplied_where_they_are(gpu, monkeypatch):  # noqa: F811
-    """On the stand-in for the driver, whose memory is the host's; also back through the product."""
+@pytest.fixture
+def on_gpu(gpu, monkeypatch):  # noqa: F811
+    """Tensors of the host are a GPU's, on the stand-in for the driver; what of it is asked."""
+    now = SimpleNamespace(device=0, records=False, stream=77, taken=[], log=gpu.log)
+
+    def empty(place, shape, dtype):
+        now.taken += [shape[0]] * (dtype == "uint8")
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+
+    functions = with_torch.Here(
+        lambda: now.device, lambda: now.records, lambda device: now.stream,
+        lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype),
+    )  # fmt: skip
+    monkeypatch.setattr(calling, "here", lambda torch: functions)
     monkeypatch.setattr(arrays, "place_of", lambda name, x: arrays.Place("torch", 0))
-    monkeypatch.setattr(arrays, "stream_of", lambda place: 77)
-    monkeypatch.setattr(arrays, "empty", lambda place, shape, dtype: torch.empty(
-        shape, dtype=getattr(torch, dtype)))  # fmt: skip
+    monkeypatch.setattr(arrays, "stream_of", lambda place: now.stream)
+    monkeypatch.setattr(arrays, "empty", empty)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
     monkeypatch.setattr(plans, "OFTEN", 1)
-    a, b = (torch.randint(-2, 3, shape).float() for shape in ((20, 8), (8, 12)))
+    monkeypatch.setattr(calling, "few", lambda device: 0)  # no product is PyTorch's
+    return now
+
+
+def integers(*shape, seed=1):
+    return torch.randint(-2, 3, shape, generator=torch.Generator().manual_seed(seed)).float()
+
+
+def test_tensors_of_a_gpu_are_multiplied_where_they_are(on_gpu):
+    """On the stand-in for the driver, whose memory is the host's; also back through the product."""
+    a, b = integers(20, 8), integers(8, 12)
     for x, y in ((a, b), (a, b), (-a, b), (torch._neg_view(a), b), (a[:, ::2], b[::2, ::2])):
         assert torch.equal(gemmlab.matmul(x, y), x @ y)
     held = gemmlab.split(b)
@@ -159,3 +182,173 @@ def test_tensors_of_a_gpu_are_multiplied_where_they_are(gpu, monkeypatch):  # no
         (a @ b).sum().backward()
         assert torch.equal(found[0], a.grad)
         assert torch.equal(found[1], b.grad)
+
+
+def again(on_gpu, a, b):
+    """Multiply into the same memory as before; what the driver was asked, and bytes taken."""
+    del on_gpu.log[:], on_gpu.taken[:]
+    c = gemmlab.matmul(a, b)
+    assert torch.equal(c, a.float() @ getattr(b, "array", b).float())
+    return [entry[0] for entry in on_gpu.log], len(on_gpu.taken)
+
+
+def test_a_call_that_comes_back_is_a_graph_whose_workspace_is_kept(on_gpu, monkeypatch):
+    """Nothing is taken but C, and no context is entered, while the same memory comes back."""
+    a, b = integers(2, 20, 8), integers(2, 8, 12)
+    c = torch.empty(2, 20, 12)
+    monkeypatch.setattr(torch, "empty_strided", lambda *told, **more: c)
+    asked, taken = again(on_gpu, a, b)
+    assert (asked.count("launch"), taken) == (7, 1)
+    assert again(on_gpu, a, b) == (["graph"], 0)
+    assert again(on_gpu, a, gemmlab.split(b))[0].count("launch") == 5
+    assert again(on_gpu, a, b.mT.contiguous().mT)[0].count("launch") == 7  # another layout
+    assert again(on_gpu, a, b) == (["graph"], 0)
+    on_gpu.records = True  # into a caller's graph, which may be launched beside this stream
+    asked, taken = again(on_gpu, a, b)
+    assert (asked.count("launch"), taken) == (7, 1)
+    on_gpu.records, on_gpu.device = False, 1
+    assert again(on_gpu, a, b)[0].count("push") == 1
+    on_gpu.device, on_gpu.stream = 0, 78
+    assert again(on_gpu, a, b)[1] == 1
+    assert [at for at, _ in sorted(plans.WORKSPACES.items())] == [(0, 77), (0, 78)]
+
+
+def test_what_is_kept_is_bounded(on_gpu, monkeypatch):
+    """By bytes, streams and calls; a larger workspace replaces one, whose calls go with it."""
+    a, b = integers(20, 8), integers(8, 12)
+    again(on_gpu, a, b)
+    first = plans.WORKSPACES[0, 77]
+    again(on_gpu, integers(40, 8), b)
+    assert plans.WORKSPACES[0, 77].size > first.size
+    again(on_gpu, a, b)
+    assert len(plans.WORKSPACES[0, 77].bounds) == 2
+    on_gpu.stream = plans.PER_THREAD
+    assert [again(on_gpu, a, b)[1] for _ in range(2)] == [1, 1]
+    for on_gpu.stream in range(100, 100 + plans.STREAMS):
+        again(on_gpu, a, b)
+    assert len(plans.WORKSPACES) <= plans.STREAMS
+    monkeypatch.setattr(plans, "KEPT", 2)
+    for m in range(1, 5):
+        again(on_gpu, integers(m, 8), b)
+        assert sum(len(each.bounds) for each in plans.WORKSPACES.values()) <= 2 + plans.STREAMS
+    monkeypatch.setattr(plans, "MOST_KEPT", first.size - 1)
+    plans.WORKSPACES.clear()
+    again(on_gpu, a, b)
+    assert plans.WORKSPACES == {}
+
+
+def test_launches_of_two_threads_are_not_mixed(on_gpu, monkeypatch):
+    """They write to one workspace: who queues first ends first."""
+    a, b, go, order = integers(20, 8), integers(8, 12), plans.go, []
+    other = Thread(target=lambda: again(SimpleNamespace(log=[], taken=[]), integers(21, 8), b))
+
+    def slowly(calls):
+        for call in calls:
+            if not order:
+                order.append(current_thread())
+                other.start()
+                other.join(0.05)
+            order.append(current_thread())
+            go([call])
+
+    monkeypatch.setattr(plans, "OFTEN", 9)
+    calling.multiply(integers(21, 8), b, None)
+    monkeypatch.setattr(plans, "go", slowly)
+    assert torch.equal(gemmlab.matmul(a, b), a @ b)
+    other.join()
+    assert [thread is other for thread in order[1:]] == [False] * 9 + [True] * 9
+
+
+def test_what_pytorch_follows_is_its_own_product(on_gpu):
+    """Under its transforms a tensor stands for others, or has a tangent beside it."""
+    from torch.autograd import forward_ad
+
+    a, b, stack = integers(4, 5), integers(5, 6), integers(3, 4, 5)
+    multiply = gemmlab.matmul
+    multiply(a, b)
+    assert torch.equal(torch.vmap(multiply, (0, None))(stack, b), stack @ b)
+    for follow in (
+        lambda f: torch.func.grad(lambda x: f(x, b).square().sum())(a),
+        lambda f: torch.func.jvp(lambda x: f(x, b), (a,), (a,))[1],
+        lambda f: torch.func.functionalize(f)(a, b),
+    ):
+        assert torch.equal(follow(multiply), follow(torch.matmul))
+    with forward_ad.dual_level():
+        c = multiply(forward_ad.make_dual(a, a + 1), b)
+        assert torch.equal(forward_ad.unpack_dual(c).tangent, (a + 1) @ b)
+        torch.set_float32_matmul_precision("high")
+        with pytest.raises(ValueError, match="may round to TF32"):
+            multiply(a, b)
+        torch.set_float32_matmul_precision("highest")
+
+
+# --------------------------------------------------------------------------------- handed over
+
+
+@pytest.fixture
+def handed(on_gpu, monkeypatch):
+    """Few multiplications are PyTorch's; which of its functions were called."""
+    seen = []
+
+    def noting(name, function):
+        return lambda *operands: seen.append(name) or function(*operands)
+
+    for name in ("mm", "bmm", "matmul"):
+        monkeypatch.setattr(torch, name, noting(name, getattr(torch, name)))
+    monkeypatch.setattr(calling, "few", lambda device: 1e6)
+    ours = "tcec_batched", SMALL, "asked for"
+    monkeypatch.setattr(
+        calling, "fastest", lambda device, sizes, layout, library=None, *_:
+        ("library", None, "asked for") if library else ours
+    )  # fmt: skip
+    calling._choice.cache_clear()
+    gemmlab.matmul(integers(4, 5), integers(5, 6))
+    seen.clear()
+    yield seen
+    torch.set_float32_matmul_precision("highest")
+
+
+def test_few_multiplications_are_pytorchs_at_once(handed, monkeypatch):
+    monkeypatch.setattr(calling, "multiply", None)
+    monkeypatch.setattr(calling, "product_of", None)
+    a, b, stack = integers(4, 5), integers(5, 6), integers(3, 4, 5)
+    weights = torch.nn.Parameter(b)
+    assert torch.equal(gemmlab.matmul(a, b), a @ b)
+    assert torch.equal(gemmlab.matmul(stack, stack.mT), stack @ stack.mT)
+    assert torch.equal(gemmlab.matmul(torch._neg_view(a), b.t().contiguous().t()), -a @ b)
+    gemmlab.matmul(a, weights).sum().backward()
+    assert torch.equal(weights.grad, a.sum(0)[:, None].expand(5, 6))
+    assert torch.equal(torch.vmap(gemmlab.matmul, (0, None))(stack, b), stack @ b)
+    assert handed == ["mm", "bmm", "mm", "mm", "mm"]
+
+
+def test_tf32_and_autocast_between_two_calls_are_seen(handed, on_gpu):
+    """Each by its old name and by its new one: then FP32 is not PyTorch's."""
+    a, b, matmul = integers(4, 5), integers(5, 6), torch.backends.cuda.matmul
+
+    def by_pytorch():
+        handed.clear()
+        assert torch.equal(gemmlab.matmul(a, b), a @ b)
+        return handed == ["mm"]
+
+    assert by_pytorch()
+    for precision in ("high", "medium"):
+        torch.set_float32_matmul_precision(precision)
+        assert not by_pytorch()
+        torch.set_float32_matmul_precision("highest")
+        assert by_pytorch()
+    matmul.allow_tf32 = True
+    assert not by_pytorch()
+    matmul.allow_tf32 = False
+    assert by_pytorch()
+    if hasattr(matmul, "fp32_precision"):
+        matmul.fp32_precision = "tf32"
+        assert not by_pytorch()
+        matmul.fp32_precision = "ieee"
+        assert by_pytorch()
+    with torch.autocast("cpu", torch.bfloat16):  # of the host, whose tensors these are
+        torch.set_autocast_enabled("cuda", True)
+        c = gemmlab.matmul(a, b)
+        torch.set_autocast_enabled("cuda", False)
+    assert torch.equal(c, a @ b)
+    assert by_pytorch()

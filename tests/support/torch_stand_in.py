@@ -17,6 +17,7 @@ class Tensor:
 
     shape = property(lambda self: self.data.shape)
     dtype = property(lambda self: f"torch.{self.data.dtype}")
+    is_cuda = property(lambda self: self.device.type == "cuda")
 
     def detach(self):
         return Tensor(self.data)
@@ -25,6 +26,9 @@ class Tensor:
         if self.requires_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
         return self.data
+
+    def numel(self):
+        return self.data.size
 
     def data_ptr(self):
         return self.data.__array_interface__["data"][0]
@@ -100,7 +104,7 @@ class Function:
 torch = ModuleType("torch")
 torch.Tensor, torch.from_numpy = Tensor, Tensor
 torch.autograd = SimpleNamespace(Function=Function)
-torch.compiler = SimpleNamespace(is_compiling=lambda: False)
+torch.compiler = SimpleNamespace(is_compiling=lambda: False, is_dynamo_compiling=lambda: False)
 torch.nn = SimpleNamespace(Parameter=Tensor)
 torch.is_grad_enabled, torch.no_grad = is_grad_enabled, no_grad
 torch.cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=0))
