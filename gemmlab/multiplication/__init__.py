@@ -14,7 +14,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from gemmlab.multiplication.choosing import AT_ONCE, DECIDED, Choice
+from gemmlab.multiplication.choosing import OF_TENSORS, Choice
 
 __all__ = ["Choice", "fp32_from_fp16", "matmul", "matmul_choice", "split"]
 
@@ -47,23 +47,13 @@ def matmul(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3
     >>> matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)).tolist()
     [[3.0, 3.0], [3.0, 3.0]]
     """
-    at_once = AT_ONCE.get(type(a))
-    if at_once is not None:
-        c = at_once(a, b, workspace_bytes, products)
-        if c is not None:
-            return c
+    of_tensors = OF_TENSORS.get(type(a))
+    if of_tensors is not None:
+        return of_tensors(a, b, workspace_bytes, products)
     torch = sys.modules.get("torch")
-    if torch is not None and torch.compiler.is_compiling() and _calling().operator_is_there():
-        b = b if isinstance(b, torch.Tensor) else b.array  # an operator takes tensors alone
-        return torch.ops.gemmlab.matmul(a, b, workspace_bytes, products)
-    try:
-        product = DECIDED[
-            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device,
-            workspace_bytes, products,
-        ]  # fmt: skip
-    except (KeyError, AttributeError, TypeError):  # new ones, no arrays, devices without a hash
-        product = _calling().product_of(a, b, workspace_bytes, products)
-    return product(a, b)
+    if torch is not None and torch.compiler.is_compiling():
+        return _calling().by_operator(a, b, workspace_bytes, products)
+    return _calling().multiply(a, b, workspace_bytes, products)
 
 
 def matmul_choice(a: Any, b: Any, workspace_bytes: int | None = None, products: int = 3) -> Choice:

@@ -17,9 +17,9 @@ from gemmlab.instructions import host
 from gemmlab.multiplication import arrays, plans, products
 from gemmlab.multiplication.arrays import ITEM, SECTOR, Split, Stack, contiguous, whole
 from gemmlab.multiplication.choosing import (
-    AT_ONCE,
     DECIDED,
     MOST,
+    OF_TENSORS,
     WGMMA,
     WHOLE,
     Choice,
@@ -31,10 +31,10 @@ from gemmlab.multiplication.choosing import (
 from gemmlab.multiplication.machines import Planning
 from gemmlab.multiplication.plans import Bound, Plan
 from gemmlab.multiplication.with_torch import (
-    at_once,
     here,
     is_transformed,
     mode,
+    of_few,
     operator,
     recorded,
 )
@@ -69,7 +69,14 @@ Product = Callable[[Any, Any], Any]  # (a, b) -> A·B
 
 def multiply(a: Any, b: Any, budget: int | None, products: int = WHOLE) -> Any:
     """Return A·B, in an array of the same library on the same device."""
-    return product_of(a, b, budget, products)(a, b)
+    try:
+        product = DECIDED[
+            type(a), a.dtype, a.shape, a.device, type(b), b.dtype, b.shape, b.device,
+            budget, products,
+        ]  # fmt: skip
+    except (KeyError, AttributeError, TypeError):  # new ones, no arrays, devices without a hash
+        product = product_of(a, b, budget, products)
+    return product(a, b)
 
 
 def product_of(a: Any, b: Any, budget: int | None, products: int) -> Product:
@@ -105,13 +112,14 @@ def decide(a: Any, b: Any, terms: Terms) -> Product:
     choice = _choice(place.device, sizes, "nn", terms, place.library, is_split(b))
     if place.library == "torch":
         let_pytorch_multiply_few(arrays.library_of(place))
-        if terms.budget is None and choice.workspace_bytes <= plans.MOST_KEPT:
+        size = choice.workspace_bytes - (b.nbytes if is_split(b) else 0)
+        if terms.budget is None and size <= plans.MOST_KEPT:
             product = by_kept_calls(place, sizes, terms, b, product)
         product = with_gradients(place, product, terms)
     if choice.kernel == "library":  # unless it does not keep to FP32, as is looked at each time
         product = arrays.by_library(place, product)
     elif not (arrays.is_plain(a) and arrays.is_plain(whole(b))):
-        product = partial(by_operator, terms)
+        product = partial(by_operator, budget=terms.budget, products=terms.products)
     if len(DECIDED) >= KINDS:
         DECIDED.clear()
     DECIDED[kinds_of(a, b, terms)] = product
@@ -120,8 +128,12 @@ def decide(a: Any, b: Any, terms: Terms) -> Product:
 
 def let_pytorch_multiply_few(torch: ModuleType) -> None:
     """Hand tensors over at once where multiplications are too few for any kernel of ours."""
-    below = few(detect()) if gpu_status().works else math.inf
-    AT_ONCE.update(dict.fromkeys((torch.Tensor, torch.nn.Parameter), at_once(torch, below)))
+    if (
+        torch.Tensor not in OF_TENSORS
+    ):  # a function that is compiled is compiled anew for another one
+        below = few(detect()) if gpu_status().works else math.inf
+        product = of_few(torch, below, multiply, by_operator)
+        OF_TENSORS.update(dict.fromkeys((torch.Tensor, torch.nn.Parameter), product))
 
 
 def with_gradients(place: arrays.Place, product: Product, terms: Terms) -> Product:
@@ -165,15 +177,15 @@ def by_kept_calls(
         nothing can be kept
     """
     torch, device, kind = arrays.library_of(place), place.device, object()
-    now = here(torch)
+    current, is_recording, stream_on, empty = here(torch)
     shape = sizes[1:3] if len(b.shape) == 2 else sizes[:3]
-    strides = contiguous(shape, 1)
+    strides, float32 = contiguous(shape, 1), torch.float32
 
     def multiply(a: Any, b: Any) -> Any:
         halves, other = (b.halves, b.array) if isinstance(b, Split) else (None, b)
-        if now.device() != device or now.is_recording() or a.is_neg() or other.is_neg():
+        if current() != device or is_recording() or a.is_neg() or other.is_neg():
             return otherwise(a, b)
-        stream, c = now.stream(device), now.empty(shape, strides, torch.float32)
+        stream, c = stream_on(device), empty(shape, strides, float32)
         beside = 0 if halves is None else halves.data_ptr()
         found_by = (
             kind, a.data_ptr(), a.stride(), other.data_ptr(), other.stride(), c.data_ptr(), beside
@@ -209,10 +221,10 @@ def kept(
     return workspace and workspace.keep(found_by, plan, stream, (*starts, halves))
 
 
-def by_operator(terms: Terms, a: Any, b: Any) -> Any:
+def by_operator(a: Any, b: Any, budget: int | None, products: int) -> Any:
     """Multiply tensors that stand for others, such as those of a compiler, by an operator."""
     operator_is_there()
-    return sys.modules["torch"].ops.gemmlab.matmul(a, whole(b), *terms)
+    return sys.modules["torch"].ops.gemmlab.matmul(a, whole(b), budget, products)
 
 
 def operator_is_there() -> bool:

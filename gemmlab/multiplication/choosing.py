@@ -94,8 +94,9 @@ class Choice:
 # What multiplies, by what decides about it: class, format, shape and device of both operands, and
 # what else is asked for. To know a kind again takes a microsecond, to check operands ten.
 DECIDED: dict[tuple, Callable[[Any, Any], Any]] = {}
-# What multiplies operands of a class at once where multiplications are few, and returns None else.
-AT_ONCE: dict[type, Callable[[Any, Any, int | None, int], Any]] = {}
+# What multiplies tensors of PyTorch's own classes, once one of a GPU has been multiplied: it looks
+# at less where multiplications are few.
+OF_TENSORS: dict[type, Callable[[Any, Any, int | None, int], Any]] = {}
 
 
 @dataclass(frozen=True)

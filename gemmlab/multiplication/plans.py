@@ -313,9 +313,10 @@ def _bound(plan: Plan, stream: int, addresses: tuple[int, ...]) -> Bound:
     return Bound(plan, stream, addresses)
 
 
-# Of a workspace that is kept, as much as PyTorch keeps for cuBLAS on such a GPU: what takes more
-# takes the GPU longer than Python. And of streams that have one, on all GPUs.
-MOST_KEPT, STREAMS = 32 << 20, 8
+# Of a workspace that is kept: PyTorch keeps 32 MiB for cuBLAS on such a GPU, and halves of two
+# matrices of 2048×2048 take that, and their scales a little. Whatever takes more takes the GPU
+# longer than Python. And of streams that have one, on all GPUs.
+MOST_KEPT, STREAMS = 33 << 20, 8
 PER_THREAD = 2  # the driver's name for a stream that is another one in each thread
 
 

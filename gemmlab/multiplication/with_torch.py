@@ -11,42 +11,49 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from gemmlab.multiplication.arrays import asking_for_tf32, stream_of_torch
-from gemmlab.multiplication.choosing import WHOLE
+from gemmlab.multiplication.choosing import LEAST_K, WHOLE
 
 # ----------------------------------------------------------------------------------- short calls
 
 
-def at_once(torch: ModuleType, few: float) -> Callable[[Any, Any, int | None, int], Any]:
-    """Return the product of tensors of a GPU by PyTorch itself, or None where more is to be seen.
+Multiply = Callable[[Any, Any, int | None, int], Any]  # (a, b, workspace_bytes, products) -> A·B
+
+
+def of_few(torch: ModuleType, few: float, otherwise: Multiply, traced: Multiply) -> Multiply:
+    """Return the product of tensors, which is PyTorch's own at once where multiplications are few.
 
     few : multiplications, below which no kernel of ours is known to be faster
+    otherwise : looks at everything; traced : for PyTorch's compiler
     To read one attribute of a tensor takes a tenth of a microsecond, and a call of PyTorch ten, so
     that few are read. `mm` and `bmm` refuse what does not fit together. What else is not for them
     shows in their result: operands of other formats, and those that autocast has rounded.
     """
     mm, bmm, float32 = torch.mm, torch.bmm, torch.float32
-    plain = torch.Tensor, torch.nn.Parameter
+    plain, below = (torch.Tensor, torch.nn.Parameter), LEAST_K * few
     may_round, is_traced = asking_for_tf32(torch), torch.compiler.is_dynamo_compiling
 
-    def multiply_at_once(a: Any, b: Any, workspace_bytes: int | None, products: int) -> Any:
-        if is_traced() or products != WHOLE or workspace_bytes is not None:
-            return None
+    def multiply_few(a: Any, b: Any, workspace_bytes: int | None, products: int) -> Any:
+        if is_traced():
+            return traced(a, b, workspace_bytes, products)
+        is_usual = products == WHOLE and workspace_bytes is None and type(b) in plain
         try:
-            shape = b.shape
-            are_few = a.is_cuda and 0 < a.numel() * shape[-1] < few and type(b) in plain
-            if are_few and not may_round():
-                c = mm(a, b) if len(shape) == 2 else bmm(a, b)
-                if c.dtype is float32:
-                    return c
-        except (AttributeError, IndexError, RuntimeError, TypeError):
-            pass  # who looks at all of it says what is wrong
-        return None
+            if is_usual and a.is_cuda and not may_round():
+                # m·k·k·n is k times as much as is multiplied, and k at least LEAST_K for ours: to
+                # read a shape takes longer.
+                elements = a.numel()
+                if 0 < elements * b.numel() < below or 0 < elements * b.shape[-1] < few:
+                    c = mm(a, b) if a.ndim == 2 else bmm(a, b)
+                    if c.dtype is float32:
+                        return c
+        except (IndexError, RuntimeError):
+            pass  # who looks at everything says what is wrong
+        return otherwise(a, b, workspace_bytes, products)
 
-    return multiply_at_once
+    return multiply_few
 
 
 class Here(NamedTuple):
-    """PyTorch's functions for its current GPU, such as take least time.
+    """PyTorch's functions for its current GPU, those that take least time.
 
     device : () -> its number; is_recording : () -> whether its stream records a graph
     stream : (device) -> address; empty : (shape, strides, dtype) -> a tensor
@@ -59,13 +66,18 @@ class Here(NamedTuple):
 
 
 def here(torch: ModuleType) -> Here:
-    """Return them; its own compiler allocates by the last, in a quarter of `torch.empty`'s time."""
-    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+    """Return them; its compiler allocates by the last, in a third of the time of `torch.empty`."""
+    inner, cuda = torch._C, torch.cuda
+    guards = getattr(getattr(inner, "_dynamo", None), "guards", None)
     empty = getattr(guards, "_empty_strided_cuda", None) or (
         lambda shape, strides, dtype: torch.empty(shape, dtype=dtype, device="cuda")
     )
-    device, is_recording = torch.cuda.current_device, torch.cuda.is_current_stream_capturing
-    return Here(device, is_recording, stream_of_torch(torch), empty)
+    return Here(
+        getattr(inner, "_cuda_getDevice", cuda.current_device),
+        getattr(inner, "_cuda_isCurrentStreamCapturing", cuda.is_current_stream_capturing),
+        stream_of_torch(torch),
+        empty,
+    )
 
 
 # ------------------------------------------------------------------------------------- gradients

@@ -83,7 +83,7 @@ def gpu(host, monkeypatch):
     ):  # fmt: skip
         cached.cache_clear()
     calling.DECIDED.clear()
-    calling.AT_ONCE.clear()
+    calling.OF_TENSORS.clear()
     plans.WORKSPACES.clear()
 
 

@@ -172,7 +172,7 @@ def forget():
     """Forget what was decided of operands."""
     calling._choice.cache_clear()
     calling.DECIDED.clear()
-    calling.AT_ONCE.clear()
+    calling.OF_TENSORS.clear()
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_to_hand_over_takes_two_steps(handing, checked):
     for a, b in ((tensor(64, 64), tensor(64, 64)), (tensor(9, 17, 5), tensor(9, 5, 2))):
         found = []
         steps = entered(lambda a=a, b=b, found=found: found.append(multiply(a, b)))
-        assert steps in (["matmul", "multiply_at_once"], ["matmul", "multiply_at_once", "<lambda>"])
+        assert steps in (["matmul", "multiply_few"], ["matmul", "multiply_few", "<lambda>"])
         assert found == ["by the library"]
         assert handing.seen[-1] == ("mm" if len(a.shape) == 2 else "bmm", a.shape, b.shape)
     assert len(checked) == 1
@@ -240,7 +240,7 @@ def test_no_product_of_few_is_for_tensor_cores():
     for gpu in map(device, ("h100_sxm", "h200", "a100_80gb", "rtx4090", "v100")):
         least = few(gpu)
         for count in (1, 64):
-            for m, n in np.rint(2 ** rng.uniform(5, 16, (40, 2))).astype(int):
+            for m, n in np.rint(2 ** rng.uniform(5, 16, (8, 2))).astype(int):
                 k = int(0.99 * least / (count * m * n)) if least < np.inf else 4096
                 if k >= 32:
                     sizes = (count, int(m), int(n), k)

@@ -322,6 +322,22 @@ def test_few_multiplications_are_pytorchs_at_once(handed, monkeypatch):
     assert handed == ["mm", "bmm", "mm", "mm", "mm"]
 
 
+def test_what_is_compiled_is_the_operator_although_few_are_pytorchs(handed):
+    """Also where a call of a GPU came before, after which tensors take another way."""
+    graphs = []
+
+    def noting(graph, inputs):
+        graphs.append([node.target for node in graph.graph.nodes if node.op == "call_function"])
+        return graph.forward
+
+    a, b = integers(4, 5), integers(5, 6)
+    for function in (gemmlab.matmul, lambda x, y: gemmlab.matmul(x, y)):
+        compiled = torch.compile(function, backend=noting, fullgraph=True)
+        assert torch.equal(compiled(a, b), a @ b)
+        assert graphs.pop() == [torch.ops.gemmlab.matmul]
+        assert not graphs
+
+
 def test_tf32_and_autocast_between_two_calls_are_seen(handed, on_gpu):
     """Each by its old name and by its new one: then FP32 is not PyTorch's."""
     a, b, matmul = integers(4, 5), integers(5, 6), torch.backends.cuda.matmul

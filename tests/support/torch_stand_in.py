@@ -17,6 +17,7 @@ class Tensor:
 
     shape = property(lambda self: self.data.shape)
     dtype = property(lambda self: f"torch.{self.data.dtype}")
+    ndim = property(lambda self: self.data.ndim)
     is_cuda = property(lambda self: self.device.type == "cuda")
 
     def detach(self):
