@@ -127,10 +127,11 @@ def decide(a: Any, b: Any, terms: Terms) -> Product:
 
 
 def let_pytorch_multiply_few(torch: ModuleType) -> None:
-    """Hand tensors over at once where multiplications are too few for any kernel of ours."""
-    if (
-        torch.Tensor not in OF_TENSORS
-    ):  # a function that is compiled is compiled anew for another one
+    """Hand tensors over at once where multiplications are too few for any kernel of ours.
+
+    Once: whatever calls `matmul` and is compiled by PyTorch is compiled anew for another function.
+    """
+    if torch.Tensor not in OF_TENSORS:
         below = few(detect()) if gpu_status().works else math.inf
         product = of_few(torch, below, multiply, by_operator)
         OF_TENSORS.update(dict.fromkeys((torch.Tensor, torch.nn.Parameter), product))
@@ -147,7 +148,7 @@ def with_gradients(place: arrays.Place, product: Product, terms: Terms) -> Produ
     def multiply_recorded(a: Any, b: Any) -> Any:
         other = whole(b)
         if transforms():
-            return transformed(place, a, other)
+            return transformed(torch, a, other)
         if (a.requires_grad or other.requires_grad) and enabled():
             return recorded(a, other, lambda a, _: product(a, b), again)
         return product(a, b)
@@ -155,15 +156,15 @@ def with_gradients(place: arrays.Place, product: Product, terms: Terms) -> Produ
     return multiply_recorded
 
 
-def transformed(place: arrays.Place, a: Any, b: Any) -> Any:
+def transformed(torch: ModuleType, a: Any, b: Any) -> Any:
     """Return A·B by PyTorch, which alone knows what its tensors stand for now."""
-    if place.device is not None and not arrays.multiplies(place):
+    if not arrays.keeping_to_fp32(torch)():
         raise ValueError(
             "PyTorch's own product is what vmap, jvp and such transforms follow, and it may round "
             "to TF32 or 16 bits now; use torch.set_float32_matmul_precision('highest') and no "
             "autocast"
         )
-    return arrays.library_of(place).matmul(a, b)
+    return torch.matmul(a, b)
 
 
 def by_kept_calls(

@@ -68,17 +68,17 @@ def test_no_product_was_slower_than_the_library_by_more_than_a_call():
     handed = [x for x in products if x.kernel == "library"]
     assert (len(products), len(own)) == (110, 25)
     assert min(x.ratio for x in own) > 1.4
-    assert min(x.their_single / x.single for x in own) > 1.3
+    assert min(x.their_single / x.single for x in own) > 1.2
     longer = [x.loop - x.their_loop for x in handed]
-    assert statistics.median(longer) < 2.5e-6
-    assert all(y < max(5e-6, 0.003 * x.their_loop) for x, y in zip(handed, longer, strict=True))
+    assert statistics.median(longer) < 1e-6
+    assert all(y < max(4e-6, 0.007 * x.their_loop) for x, y in zip(handed, longer, strict=True))
     assert all(x.error <= 1.2 * x.their_error for x in products)
     assert all(x.largest <= 1.2 * x.their_largest for x in products)
 
 
 def test_what_was_measured_is_what_is_chosen_now():
     gpu, products = device("h100_sxm"), beside_torch("h100_sxm").products
-    for x in (*(x for x in products if x.kernel != "library"), *products[::8]):
+    for x in (*(x for x in products if x.kernel != "library"), *products[::12]):
         sizes = x.batch, x.m, x.n, x.k
         kernel, tiling, _ = fastest(gpu, sizes, "nn", "torch")
         assert kernel == x.kernel, x.name
@@ -237,14 +237,11 @@ def test_to_hand_over_takes_two_steps(handing, checked):
 def test_no_product_of_few_is_for_tensor_cores():
     """On any GPU, as far as sizes go; and not far fewer than could be handed over."""
     rng = np.random.default_rng(8)
-    for gpu in map(device, ("h100_sxm", "h200", "a100_80gb", "rtx4090", "v100")):
-        least = few(gpu)
+    for gpu in map(device, ("h100_sxm", "h200", "a100_80gb", "rtx4090")):
         for count in (1, 64):
-            for m, n in np.rint(2 ** rng.uniform(5, 16, (8, 2))).astype(int):
-                k = int(0.99 * least / (count * m * n)) if least < np.inf else 4096
-                if k >= 32:
-                    sizes = (count, int(m), int(n), k)
-                    assert fastest(gpu, sizes, "nn", "torch")[0] == "library", (gpu.name, sizes)
+            for m, k in np.rint(2 ** rng.uniform(5, 11, (4, 2))).astype(int).tolist():
+                sizes = count, m, int(0.99 * few(gpu) / (count * m * k)), k
+                assert fastest(gpu, sizes, "nn", "torch")[0] == "library", (gpu.name, sizes)
     assert few(device("v100")) == few(replace(device("h200"), peak={}, clock=None)) == np.inf
     assert few(device("h100_sxm")) > 1536**3 / 2.5
     assert fastest(device("h100_sxm"), (1, 1536, 1536, 1536), "nn", "torch")[0] == "tcec_batched"
