@@ -217,9 +217,9 @@ def test_a_call_that_comes_back_is_a_graph_whose_workspace_is_kept(one_result):
 
 
 def test_other_operands_in_the_same_memory_are_no_call_that_comes_back(one_result):
-    """Another layout, another k, and another split of what lies there now."""
+    """Another k, another layout, and another split of what lies there now."""
     a, b, now = integers(2, 12, 12), integers(2, 12, 12, seed=2), one_result
-    for x, y in ((a, b), (a, b.mT), (a.mT, b), (a[..., :8], b[:, :8]), (a, gemmlab.split(b))):
+    for x, y in ((a, b), (a[..., :8], b[:, :8]), (a, b.mT), (a.mT, b), (a, gemmlab.split(b))):
         assert again(now, x, y)[0].count("launch") in (5, 7)
     earlier = gemmlab.split(b)
     again(now, a, earlier)
