@@ -225,13 +225,20 @@ def test_to_hand_over_takes_two_steps(handing, checked):
     """These are what a call takes beside the library's own, once a tensor has been multiplied."""
     multiply = gemmlab.matmul
     multiply(tensor(8, 16), tensor(16, 4))
-    for a, b in ((tensor(64, 64), tensor(64, 64)), (tensor(9, 17, 5), tensor(9, 5, 2))):
+    of_few, long = calling.OF_TENSORS[Tensor], 44980
+    for a, b in (
+        (tensor(64, 64), tensor(64, 64)), (tensor(9, 17, 5), tensor(9, 5, 2)),
+        (tensor(46, long), tensor(long, 118)),
+    ):  # fmt: skip
         found = []
         steps = entered(lambda a=a, b=b, found=found: found.append(multiply(a, b)))
         assert steps in (["matmul", "multiply_few"], ["matmul", "multiply_few", "<lambda>"])
         assert found == ["by the library"]
         assert handing.seen[-1] == ("mm" if len(a.shape) == 2 else "bmm", a.shape, b.shape)
     assert len(checked) == 1
+    multiply(tensor(8, 16), tensor(16, 4), products=1)
+    assert calling.OF_TENSORS[Tensor] is of_few  # for another one PyTorch would compile anew
+    assert len(checked) == 2
 
 
 def test_no_product_of_few_is_for_tensor_cores():

@@ -227,6 +227,18 @@ def test_other_operands_in_the_same_memory_are_no_call_that_comes_back(one_resul
     assert again(now, a, gemmlab.split(b))[0].count("launch") == 5
 
 
+def test_who_asks_for_a_budget_has_nothing_kept_and_a_split_counts_without_b(
+    one_result, monkeypatch
+):
+    a, b = integers(2, 12, 12), integers(2, 12, 12, seed=2)
+    size, held = gemmlab.matmul_choice(a, b).workspace_bytes, gemmlab.split(b)
+    gemmlab.matmul(a, b, workspace_bytes=size)
+    assert plans.WORKSPACES == {}
+    monkeypatch.setattr(plans, "MOST_KEPT", size - held.nbytes)
+    assert [again(one_result, a, held)[1] for _ in range(2)] == [1, 0]
+    assert [again(one_result, a, b)[1] for _ in range(2)] == [1, 1]
+
+
 def test_what_is_kept_is_bounded(on_gpu, monkeypatch):
     """By bytes, streams and calls; a larger workspace replaces one, whose calls go with it."""
     a, b = integers(20, 8), integers(8, 12)
