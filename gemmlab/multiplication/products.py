@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab import kernels
-from gemmlab.kernels.batched import around, lone_lines, scaling, tcec_batched
+from gemmlab.kernels.batched import around, scaling, tcec_batched
 from gemmlab.kernels.batched.fewer_products import has_low
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.simt.shared.vector_access import FOUR
@@ -211,7 +211,7 @@ def sum_lone_lines(
     machine: Planning | Simulated, left: Operand, right: Operand, of_c: Any, scaled: bool
 ) -> None:
     """Let FP32 units sum what no scale brings into range; scaled: and undo the scales."""
-    step = Step(lone_lines.build, {"scaled": scaled}, *lone_lines.launch(*of_c.shape))
+    step = Step(around.build_lone, {"scaled": scaled}, *around.launch_lone(*of_c.shape))
     a, b = machine.view(left.stack), machine.view(right.stack)
     machine.launch(step, a, b, of_c, left.back, right.back)
 

@@ -6,7 +6,7 @@ import pytest
 from gemmlab import Tiling, cuda, kernels, simulate
 from gemmlab.compiled.sass.compiling import _cubin
 from gemmlab.here.compilers import NUMBA, lacking
-from gemmlab.kernels.batched import lone_lines, scaling, tcec_batched
+from gemmlab.kernels.batched import around, scaling, tcec_batched
 from gemmlab.kernels.batched.scaling import GUESS
 from gemmlab.kernels.kernel import on_device
 from gemmlab.kernels.tensor_core.warp_specialised import compile_options
@@ -186,7 +186,7 @@ def without(launched):
 
 
 @pytest.mark.parametrize(
-    "launch", [scaling.build_again, lone_lines.build], ids=lambda f: f.__name__
+    "launch", [scaling.build_again, around.build_lone], ids=lambda f: f.__name__
 )
 def test_every_launch_is_needed(launch):
     a, b = normal(1, 20, 9), normal(1, 9, 20)

@@ -1,8 +1,8 @@
-"""Launches around *tcec_batched*: tensor maps are written before it, parts of k added after it."""
+"""Launches around *tcec_batched*: tensor maps before it, behind it sums of parts and lone lines."""
 
 from collections.abc import Callable
 
-from numpy import int32
+from numpy import float32, int32
 
 from gemmlab.instructions import store_v4
 from gemmlab.kernels.kernel import Dim, on_device
@@ -96,3 +96,47 @@ def build_sum(aligned: bool) -> Callable:
 def launch_sum(batch: int, m: int, n: int) -> tuple[Dim, Dim]:
     """Return (grid, block): rows, columns, and matrices."""
     return (-(-m // ROWS), -(-n // (WARP * FOUR)), batch), (WARP, ROWS)
+
+
+SIDE = 256  # of a block's tile of C
+THREADS = 2 * SIDE
+
+
+def build_lone(scaled: bool) -> Callable:
+    """Return the kernel (A, B, C, back_a, back_b) that sums what no scale brings into FP16's range.
+
+    An infinity or a NaN in a row of A makes that row of C what IEEE arithmetic says, and leaves the
+    others alone. Blocks look whether there is such a line in their tile; there seldom is one. It is
+    for A (batch, m, k), B (batch, k, n), C (batch, m, n).
+
+    back_a, back_b : what undoes the scales of rows of A and of columns of B, 0 for lone lines
+    scaled : C is of the scaled operands, which is undone, too
+    """
+
+    def sum_lone_lines(A, B, C, back_a, back_b):
+        matrix, (_, m, n), k = cuda.blockIdx.z, C.shape, A.shape[2]
+        across, line = (n + SIDE - 1) // SIDE, cuda.threadIdx.x % SIDE
+        top, left = cuda.blockIdx.x // across * SIDE, cuda.blockIdx.x % across * SIDE
+        row, col = top + line, left + line
+        if cuda.threadIdx.x < SIDE:
+            lone = row < m and back_a[matrix, row] == 0
+        else:
+            lone = col < n and back_b[matrix, col] == 0
+        if cuda.syncthreads_or(int32(lone)) != 0 or scaled:
+            for i in range(top + cuda.threadIdx.x // SIDE, min(top + SIDE, m), 2):
+                if col < n:
+                    back = back_a[matrix, i] * back_b[matrix, col]
+                    if back == 0:
+                        total = float32(0)
+                        for p in range(k):
+                            total += A[matrix, i, p] * B[matrix, p, col]
+                        C[matrix, i, col] = total
+                    elif scaled:
+                        C[matrix, i, col] *= back
+
+    return sum_lone_lines
+
+
+def launch_lone(batch: int, m: int, n: int) -> tuple[Dim, Dim]:
+    """Return (grid, block): tiles of C, and matrices."""
+    return (-(-n // SIDE) * -(-m // SIDE), 1, batch), (THREADS, 1)

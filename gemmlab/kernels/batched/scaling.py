@@ -5,7 +5,8 @@ each. Most data needs the same power of two, so that the first launch takes it f
 writes 2^GUESS·x and finds the largest exponent of each line on its way. The second launch writes
 anew the lines for which that was wrong, mostly none. A line whose largest element is 0 or from
 2^-48 to 2^77 can be scaled: no element is then wrong by more than 2^-22 of itself or 2^-39 of the
-largest one. Others, such as those with an infinity or a NaN, are marked, for `lone_lines` to sum.
+largest one. Others, such as those with an infinity or a NaN, are marked: `around.build_lone` sums
+them.
 
 Arrays: X (batch, rows, columns) float32 in any order of memory; found (batch, lines) int32, the
 largest exponents, 0 before the first launch; back (batch, lines) float32, what undoes the scale, 0

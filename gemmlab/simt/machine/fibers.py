@@ -386,7 +386,7 @@ class Fibers:
         return {machine: part.here for machine, part in together.items()}
 
     def _meet_cluster(self, stores: bool, m: Machine, sync: Callable, *call: Any) -> None:
-        """Meet the cluster. stores : what threads have stored before is there afterwards."""
+        """Meet the cluster; stores : what threads have stored before is there afterwards."""
         if m.masks[-1] is False:
             return
         together = self._meet_machines(m, tuple(m.cluster), sync, call)
@@ -395,10 +395,8 @@ class Fibers:
             block = m.lanes.block_name(int(missing[0].lanes.blocks[0, 0]))
             text = f"thread {{thread}} waits for its cluster, but block {block} does not come"
             m.findings.hazard("divergent-barrier", m.calls.line, m.masks[-1], text)
-        if stores:
-            under_way.meet({x.under_way: np.flatnonzero(here[0]) for x, here in together.items()})
-        else:
-            under_way.show(x.under_way for x in together)
+        here = {x.under_way: np.flatnonzero(lanes[0]) for x, lanes in together.items()}
+        under_way.meet(here) if stores else under_way.show(here)
 
     def _meet_grid(self, m: Machine, sync: Callable) -> None:
         if m.masks[-1] is False:
