@@ -3,6 +3,7 @@
 import json
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from statistics import median
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from gemmlab.kernels.hashing import source_hash
 from gemmlab.measure import store
 from gemmlab.measure.benchmarks import Layer, Timed, networks
 from gemmlab.model import predict
+from tests.support.paths import ROOT
 
 H200 = device("h200")
 FILE = "networks.json"
@@ -71,6 +73,26 @@ def test_it_is_of_the_sources_that_are_here():
     told = RECORDED.provenance["source_sha256"]
     assert told == {k.name: source_hash(k) for k in benchmark.KERNELS if k.name in told}
     assert {run.kernel for one in RECORDED.layers for run in one.ours} == {*told}
+
+
+def test_the_decision_says_what_an_h100_gave():
+    layers = networks("h100_sxm").layers
+    picked, best = (
+        {one.name: one.of_library(run) for one, run in zip(layers, runs, strict=True)}
+        for runs in ([one.picked for one in layers], [one.best for one in layers])
+    )
+    text = (ROOT / "book/decisions/052-what-held-the-clusters-back.md").read_text("utf-8")
+    text = " ".join(text.split())
+    assert (
+        f"reaches a median {median(best.values()):.2f} of cuBLAS' speed, the one that is picked "
+        f"beforehand {median(picked.values()):.2f}"
+    ) in text
+    first, second = sorted(best, key=best.get)[:2]
+    sizes = {one.name: str(one.problem).split(" ")[0] for one in layers}
+    assert (
+        f"least are {best[first]:.2f} ({sizes[first]}) and {best[second]:.2f} ({sizes[second]})"
+    ) in text
+    assert f"what is picked there, {min(picked.values()):.2f}" in text
 
 
 def test_what_was_picked_is_what_is_expected_now():
