@@ -283,11 +283,14 @@ def beside(array: Any, values: np.ndarray) -> Any:
 
 
 def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
-    """Return the work of *tma_multicast*, and the loads of scales."""
+    """Return the work of *tma_multicast*, the loads of scales, and a barrier more."""
     found, loads = work_of(problem, tiling), loads_of_scales(problem, tiling)
     direct = loads.pop("l1_cycles")
     return replace(
-        found, counters=found.counters + loads, l1_wavefronts=found.l1_wavefronts + direct
+        found,
+        counters=found.counters + loads,
+        l1_wavefronts=found.l1_wavefronts + direct,
+        block_counters=Counter(barriers=2),
     )
 
 

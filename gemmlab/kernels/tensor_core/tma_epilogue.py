@@ -183,10 +183,12 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def work(problem: Gemm, tiling: Tiling, bias: bool = False) -> traffic.Work:
-    """Return the work of *tma_multicast*; bias : it is loaded in the place of C."""
+    """Return the work of *tma_multicast*, and a barrier more; bias : it is loaded, and not C."""
+    found = work_of(replace(problem, beta=0) if bias else problem, tiling)
+    found = replace(found, block_counters=Counter(barriers=2))
     if not bias:
-        return work_of(problem, tiling)
-    found, loads = work_of(replace(problem, beta=0), tiling), loads_of_row(problem, tiling)
+        return found
+    loads = loads_of_row(problem, tiling)
     direct = loads.pop("l1_cycles")
     return replace(
         found, counters=found.counters + loads, l1_wavefronts=found.l1_wavefronts + direct
