@@ -59,16 +59,15 @@ def square(size: int, out: str) -> Gemm:
     return Gemm(size, size, size, dtype="float16", out_dtype=out)
 
 
-KNOWN = [square(size, out) for size in (4096, 8192) for out in ("float32", "float16")]
-SQUARES = {
-    "clusters": KNOWN,
+CHOSEN = {
+    "clusters": [square(size, out) for size in (4096, 8192) for out in ("float32", "float16")],
     "padded": [square(4100, "float32"), square(4100, "float16"),
                Gemm(4096, 4096, 4100, dtype="float16"), Gemm(256, 4096, 479, dtype="float16")],
 }  # fmt: skip
 SETS = {
     which: [
         Case(kernel, problem)
-        for problem in (*SQUARES[which], *drawn(which)) for kernel in (KERNELS[which], "cublas")
+        for problem in (*CHOSEN[which], *drawn(which)) for kernel in (KERNELS[which], "cublas")
     ]
     for which in SEEDS
 }  # fmt: skip
@@ -96,7 +95,7 @@ def parts(
     found: Sequence[Product], which: str = "clusters"
 ) -> tuple[Sequence[Product], Sequence[Product]]:
     """Return the products that were chosen, and those that were drawn."""
-    return found[: len(SQUARES[which])], found[len(SQUARES[which]) :]
+    return found[: len(CHOSEN[which])], found[len(CHOSEN[which]) :]
 
 
 def of_library(one: Product, library: tuple[float, float]) -> list[float]:

@@ -16,7 +16,6 @@ import argparse
 import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import turns
 from gemmlab import Gemm, kernels, predict
 from gemmlab.device import Device
 from gemmlab.here.detection import detect
@@ -51,9 +51,8 @@ KERNELS = (
 )  # fmt: skip
 # Their tiles come in rows of 128 bytes.
 IN_BOXES = (
-    *(kernels.mma_tma, kernels.tma_multicast),
-    *(*kernels.HOPPER, *kernels.HOPPER_SPLIT_K),
-)
+    kernels.mma_tma, *kernels.HOPPER, *kernels.HOPPER_CLUSTERS, *kernels.HOPPER_SPLIT_K,
+)  # fmt: skip
 FIRST_LAYER = Convolution(32, 3, 224, 224, 64, (7, 7), stride=2, padding=3)
 WIDE_LAYER = Convolution(32, 64, 56, 56, 64, (3, 3), padding=1)
 NETWORKS = {
@@ -185,14 +184,6 @@ def expected(problem: Gemm, device: Device, run: Run) -> list[float]:
 
 # --------------------------------------------------------------------------------- how it is timed
 
-_turn: AbstractContextManager = nullcontext()  # of this process on the GPU
-
-
-def share(turn: AbstractContextManager) -> None:
-    """Let this process use the GPU while it holds `turn`, which all processes share."""
-    global _turn
-    _turn = turn
-
 
 def measure(name: str, chosen: Sequence[str], rounds: int) -> tuple[Layer, list[str]]:
     """The median times of the runs of a layer, taken in turns, and those that are wrong."""
@@ -204,11 +195,11 @@ def measure(name: str, chosen: Sequence[str], rounds: int) -> tuple[Layer, list[
     runners = [gpu.Runner(run.kernel, problem, run.tiling, matrices) for run in wanted]
 
     def by_library(problem: Gemm, operands: Operands) -> np.ndarray:
-        with _turn:
+        with turns.mine():
             return runners[0].compute(problem, operands)
 
     right = check(problem, by_library, whole).error <= problem.tolerance
-    with _turn:
+    with turns.mine():
         results = [runner.compute(problem, whole) for runner in runners]
         matrices.load(problem, operands)
         times = np.array([[r.sample() for r in runners] for _ in range(gpu.WARM_UP + rounds)])
@@ -259,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in names:
         if not runs(NETWORKS[name], [kernels.get(kernel) for kernel in chosen], detect()):
             parser.error(f"none of {asked.kernels} multiplies {NETWORKS[name]}, {name}")
-    with spawned.Pool(len(names), share, (spawned.Lock(),)) as pool:
+    with spawned.Pool(len(names), turns.share, (spawned.Lock(),)) as pool:
         jobs = [pool.apply_async(measure, (name, chosen, asked.rounds)) for name in names]
         for job in jobs:
             one, not_right = job.get()

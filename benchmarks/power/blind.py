@@ -14,12 +14,12 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from statistics import median
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from benchmarks import turns
 from benchmarks.forecast.others.timing import origin as timed_at
 from benchmarks.forecast.written import origin, parser, write
 from gemmlab import Gemm, kernels
@@ -31,7 +31,6 @@ from gemmlab.measure.backends.timing import repetitions
 
 SECONDS = 1.2  # of launches in a row
 COMPILERS = 14  # processes at most
-_turn: AbstractContextManager = nullcontext()  # of this process on the GPU
 
 
 class Case(NamedTuple):
@@ -130,21 +129,15 @@ def predicted(device: str, cases: Sequence[Any] = CASES) -> Iterator[dict[str, A
 def timed(cases: Sequence[Any] = CASES) -> Iterator[dict[str, Any]]:
     """Time them on the GPU that is here: processes compile side by side, and one at a time runs."""
     spawned = multiprocessing.get_context("spawn")
-    with spawned.Pool(min(COMPILERS, len(cases)), _share, (spawned.Lock(),)) as pool:
+    with spawned.Pool(min(COMPILERS, len(cases)), turns.share, (spawned.Lock(),)) as pool:
         yield from pool.imap(_timed, cases, chunksize=1)
-
-
-def _share(turn: AbstractContextManager) -> None:
-    """Let this process use the GPU while it holds `turn`, which all processes share."""
-    global _turn
-    _turn = turn
 
 
 def _timed(case: Any) -> dict[str, Any]:
     device, kernel = detect(), kernels.get(case.kernel)
     like = small(case.problem)  # its kernel is compiled, and kept
     gpu.Runner(kernel, like, kernel.choose(None, case.problem, device), gpu.Matrices(like))
-    with _turn:
+    with turns.mine():
         runner = _runner(case, device)
         error = _error(runner)
         warm = [runner.sample() for _ in range(gpu.WARM_UP)]

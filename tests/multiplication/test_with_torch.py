@@ -12,7 +12,7 @@ import pytest
 import gemmlab
 from gemmlab import device
 from gemmlab.multiplication import arrays, calling, plans, with_torch
-from tests.multiplication.test_calling import SMALL, gpu, host  # noqa: F401, fixtures
+from tests.support.fake_cupy import SMALL
 
 try:
     import torch
@@ -141,7 +141,7 @@ def test_what_the_mode_replaces(monkeypatch):
 
 
 @pytest.fixture
-def on_gpu(gpu, monkeypatch):  # noqa: F811
+def on_gpu(gpu, monkeypatch):
     """Tensors of the host are a GPU's, on the stand-in for the driver; what of it is asked."""
     now = SimpleNamespace(device=0, records=False, stream=77, taken=[], log=gpu.log)
 

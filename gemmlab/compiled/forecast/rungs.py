@@ -326,10 +326,11 @@ def repeated(short: Stream, long: Stream, periods: int, waits: np.ndarray | None
         np.full(len(range(*part.indices(len(long)))), turn)
         for part, turn in zip(parts, (0, *range(periods), periods - 1), strict=True)
     ])  # fmt: skip
-    asks = waits[found.instructions] & (found.amounts > 0)
-    of = long.mbarriers[more][waits[long.instructions[more]] & (long.amounts[more] > 0)]
-    phases = np.bincount(of, minlength=found.mbarriers.max() + 1)  # in the stretch, by mbarrier
-    other = asks & (turns * phases[found.mbarriers] % 2 == 1)
+    asks = waits[long.instructions] & (long.amounts > 0)
+    phases = np.bincount(long.mbarriers[more][asks[more]], minlength=long.mbarriers.max() + 1)
+    other = np.concatenate([asks[part] for part in parts]) & (
+        turns * phases[found.mbarriers] % 2 == 1
+    )
     return replace(found, amounts=np.where(other, 3 - found.amounts, found.amounts))
 
 

@@ -107,18 +107,17 @@ def test_a_stretch_that_is_repeated_waits_for_the_phases_that_follow(turns):
 
     def ring(steps):
         """Before the loop, a wait and an arrival in each step, and what follows."""
-        waits = [(1, step % 2, 1 + step // 2 % 2) for step in range(steps)]
-        done = [(0, 0, 0), *(one for wait in waits for one in (wait, (2, wait[1], 1))), (3, 0, 0)]
+        asked = [(1, step % 2, 1 + step // 2 % 2) for step in range(steps)]
+        done = [(0, 0, 0), *(one for wait in asked for one in (wait, (2, wait[1], 1))), (3, 0, 0)]
         found = stream([instruction for instruction, _, _ in done])
         mbarriers, amounts = (
             np.array(part, np.int32) for part in list(zip(*done, strict=True))[1:]
         )
         return replace(found, mbarriers=mbarriers, amounts=amounts)
 
-    is_wait = np.array([False, True, False, False])
-    period = 2 * turns
+    waits, period = np.array([False, True, False, False]), 2 * turns
     for periods in range(4):
-        found = repeated(ring(3), ring(3 + period), periods, is_wait)
+        found = repeated(ring(3), ring(3 + period), periods, waits)
         assert np.array_equal(found.amounts, ring(3 + period * periods).amounts)
 
 
