@@ -24,7 +24,7 @@ from gemmlab.instructions import (
     WGMMA,
     WGMMA_BF16,
     WGMMA_WAIT,
-    cluster_sync,
+    cluster_sync_relaxed,
     fence_mbarrier_init,
     fence_tensor_map,
     mbarrier_arrive_expect,
@@ -120,13 +120,14 @@ def build(
                 mbarrier_init(full, stage, 1)
                 mbarrier_init(empty, stage, CLUSTER * CONSUMERS)
             fence_mbarrier_init()
-        cluster_sync()
+        elif thread == PRODUCER:
+            fence_tensor_map(A)
+            fence_tensor_map(B)
+        cluster_sync_relaxed()
 
         if thread >= PRODUCER:
             setmaxnreg_dec(FEW)
             if thread == PRODUCER:
-                fence_tensor_map(A)
-                fence_tensor_map(B)
                 for pair in range(first, pairs, clusters):
                     row, col = corner(pair, m, n)
                     row += rank * BM
@@ -138,6 +139,9 @@ def build(
                         copy_a(As, stage, A, row, p, full)
                         send_b(Bs, stage, B, col, p, full, rank)
                         step += uint32(1)
+                for _ in range(STAGES):  # until all have told this block that they have read them
+                    mbarrier_wait(empty, stage_of(step), parity_of(step) ^ uint32(1))
+                    step += uint32(1)
         else:
             setmaxnreg_inc(MANY)
             acc = cuda.local.array(HELD, float32)
@@ -166,7 +170,6 @@ def build(
                 finish(C, row + i + lane // 4, col + lane % 4 * 2, alpha, acc, beta)
                 store(D, Cs, C, row + i, col, ONE, acc, NOTHING)
             tma_wait_read(0)
-        cluster_sync()  # until here the other block reaches for what this one has
 
     return tma_epilogue
 
@@ -183,9 +186,8 @@ def variant(problem: Gemm, capability: tuple[int, int] | None) -> Mapping[str, A
 
 
 def work(problem: Gemm, tiling: Tiling, bias: bool = False) -> traffic.Work:
-    """Return the work of *tma_multicast*, and a barrier more; bias : it is loaded, and not C."""
+    """Return the work of *tma_multicast*; bias : it is loaded, and not C."""
     found = work_of(replace(problem, beta=0) if bias else problem, tiling)
-    found = replace(found, block_counters=Counter(barriers=2))
     if not bias:
         return found
     loads = loads_of_row(problem, tiling)
