@@ -105,9 +105,9 @@ def prepared(case: Case) -> tuple[dict[str, Callable], dict[str, float]]:
     w = b.T if p.layout[1] == "t" else b
     added = bias.expand(p.m, p.n) if case.bias else None
     kernel = rung(case, None if added is None else array(added))
-    call = runner(kernel, p, (a, b, c))
+    ours = runner(kernel, p, (a, b, c))
     right = _right(case, a, w, c, bias)
-    calls = {"ours": lambda: call.call(*call._arguments(p))} | _by_torch(case, a, w, c, bias)
+    calls = {"ours": lambda: ours.call(*ours._arguments(p))} | _by_torch(case, a, w, c, bias)
     errors = {}
     for way, call in calls.items():
         result = call()

@@ -127,12 +127,12 @@ def prepared(case: Case, tiling: Any = None) -> tuple[dict[str, Callable], dict[
     (x, r), (y, s) = (_scaled(v, case.lines) for v in (a, b))
     c = torch.zeros(p.m, p.n, device="cuda", dtype=getattr(torch, p.out_dtype))
     kernel = rung(case, array(r[:, 0]), array(s[:, 0]))
-    call = runner(kernel, p, (x, y, c), tiling)
+    ours = runner(kernel, p, (x, y, c), tiling)
     by_torch = partial(
         torch._scaled_mm, x, y.T, r if case.lines else r[0, 0], s.T if case.lines else s[0, 0],
         out_dtype=c.dtype, use_fast_accum=case.fast,
     )  # fmt: skip
-    calls = {"ours": lambda: call.call(*call._arguments(p)), "torch": by_torch}
+    calls = {"ours": lambda: ours.call(*ours._arguments(p)), "torch": by_torch}
     sums, whole = (x.float() * r) @ (y.float() * s).T, a @ b.T
     errors = {}
     for way, call in calls.items():
