@@ -170,6 +170,7 @@ def fits(kernel: Kernel, problem: Gemm, tiling: Tiling, device: Device) -> bool:
 def expected(problem: Gemm, device: Device, run: Run) -> list[float]:
     """Bounds of a run [s], the longest first: where two runs share it, the next one decides.
 
+    The epilogue comes on top of the longest.
     Each launch after the first takes the time between launches besides, and what it takes to hand
     its blocks out, or a round trip to memory.
     """
@@ -178,8 +179,24 @@ def expected(problem: Gemm, device: Device, run: Run) -> list[float]:
         blocks = int(np.prod(one.launch(problem, run.tiling, device)[0]))
         hand_out = blocks * (device.hand_out_interval or 0.0)
         further += (device.launch_interval or 0.0) + max(hand_out, device.dram_latency or 0.0)
-    bounds = predict(problem, device, *run).times.values()
-    return sorted((bound + further for bound in bounds), reverse=True)
+    longest, *others = sorted(predict(problem, device, *run).times.values(), reverse=True)
+    longest += epilogue(problem, device, run)
+    return [longest + further, *(bound + further for bound in others)]
+
+
+def epilogue(problem: Gemm, device: Device, run: Run) -> float:
+    """Return the part of L1's time that does not grow with k [s]: C's, after all products.
+
+    Blocks with whole SMs to themselves multiply nothing meanwhile. By it a C that threads store
+    differs from one that the TMA stores. Sums that another launch adds up have their time already.
+    """
+    if run.kernel.after:
+        return 0.0
+    whole = run.tiling.steps(problem) * run.tiling.block[2]
+    once, twice = (
+        predict(replace(problem, k=k), device, *run).times["l1"] for k in (whole, 2 * whole)
+    )
+    return max(0.0, 2 * once - twice)
 
 
 # --------------------------------------------------------------------------------- how it is timed
