@@ -53,6 +53,9 @@ clusters
     block sends must find the others there: one after their mbarriers are made, one at the end.
     cluster_sync_relaxed() does not wait for what threads have stored: it shows the others the
     mbarriers that fence_mbarrier_init() told of, and nothing else.
+    store_async_v4(shared, i, j, barriers, b, values, rank) begins to store four float32 at the same
+    place in the block of that rank, of an array of float32; 16 bytes arrive at its barriers[b]. It
+    reaches arrays of shared_view alone.
 warpgroup
     wgmma_m64n256k16_f32_f16(acc, A, i, k, B, j, l, accumulate) adds the product of 64×16 elements
     from A[i, k] on and 256×16 elements from B[j, l] on to `acc`, a local array of 128 float32; with

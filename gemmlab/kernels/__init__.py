@@ -11,6 +11,7 @@ from gemmlab.kernels.simt.register_tiled import register_tiled
 from gemmlab.kernels.simt.tiled import tiled
 from gemmlab.kernels.simt.vectorised import vectorised
 from gemmlab.kernels.simt.warp_tiled import warp_tiled
+from gemmlab.kernels.split_k.cluster_split_k import cluster_split_k
 from gemmlab.kernels.split_k.mma_split_k import mma_split_k
 from gemmlab.kernels.split_k.mma_split_k_atomics import mma_split_k_atomics
 from gemmlab.kernels.split_k.mma_stream_k import mma_stream_k
@@ -52,7 +53,9 @@ HOPPER = (wgmma_pipelined, warp_specialised, tma_stored)
 HOPPER_SPLIT_K = (wgmma_split_k,)  # their work along k divided among blocks
 # Blocks that share what they copy; recorded on an H100 alone, while an H200 has all of GPU.
 HOPPER_CLUSTERS = (tma_multicast,)
-# The same for rows that the TMA cannot copy, which a launch before copies once.
+# Blocks that divide k, and add up in each other's shared memory.
+HOPPER_CLUSTER_SPLIT_K = (cluster_split_k,)
+# tma_multicast for rows that the TMA cannot copy, which a launch before copies once.
 HOPPER_PADDED = (tma_padded,)
 # What follows a product is done before it is stored; `with_epilogue` gives one with an activation.
 HOPPER_EPILOGUES = (tma_epilogue,)
@@ -82,6 +85,7 @@ __all__ = [
 __all__ += [
     "HOPPER",
     "HOPPER_CLUSTERS",
+    "HOPPER_CLUSTER_SPLIT_K",
     "HOPPER_EPILOGUES",
     "HOPPER_FP8",
     "HOPPER_PADDED",
@@ -89,7 +93,9 @@ __all__ += [
 ]
 __all__ += ["LADDER", "SPLIT_K", "TCEC"]
 __all__ += ["TENSOR_CORE", "TENSOR_CORE_SPLIT_K", "TENSOR_CORE_TMA"]
-BESIDE = (*HOPPER_CLUSTERS, *HOPPER_PADDED, *HOPPER_EPILOGUES, *HOPPER_FP8)
+BESIDE = (
+    *HOPPER_CLUSTERS, *HOPPER_CLUSTER_SPLIT_K, *HOPPER_PADDED, *HOPPER_EPILOGUES, *HOPPER_FP8,
+)  # fmt: skip
 __all__ += [kernel.name for kernel in (*GPU, *BESIDE, REFERENCE, *CPU)]
 
 

@@ -58,6 +58,7 @@ BY_NAME: dict[str, Callable] = {
     "mbarrier_arrive_remote": mbarriers.arrive_remotely,
     "tma_load": tensor_copies.load,
     "tma_load_multicast": tensor_copies.load,
+    "store_async_v4": tensor_copies.store_remotely,
     "tma_store": tensor_copies.store,
     "tma_commit": tensor_copies.commit,
     "tma_wait_read": tensor_copies.wait_read,

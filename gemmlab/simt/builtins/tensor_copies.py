@@ -1,7 +1,8 @@
 """Copies of the Tensor Memory Accelerator, which tell an mbarrier when they are complete.
 
 A copy moves a box of a matrix to shared memory or back, or to several blocks of a cluster; there it
-lies in the 128-byte swizzle, in which `wgmma` reads it.
+lies in the 128-byte swizzle, in which `wgmma` reads it. Stores to a block of the cluster tell an
+mbarrier there in the same way.
 Source: PTX ISA 9.0, "Swizzling modes" of tensors: bits 4 to 6 of an address are XORed with bits 7
 to 9.
 """
@@ -111,6 +112,47 @@ def store(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> 
         _store(m, instruction, array, found, box, int(thread), line)
 
 
+def store_remotely(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
+    """`store_async_v4`: each active thread begins a store in the block that it names by rank."""
+    m.tally.tick(line, f"inst_{instruction.kind}")
+    (to, (array, index)), (operand, (words, i)), (_, values), (_, ranks) = bound
+    place = find(m, instruction, to, array, index, line)
+    at_barrier = find(m, instruction, operand, words, i, line)
+    if array.dtype != np.float32:
+        text = f"{instruction.name} stores float32, not to an array of {array.dtype}"
+        raise TypeError(text)
+    if place.mask is False:
+        return
+    firsts, ranks, *values = (m.lanes.spread(x)[0] for x in (place.at, ranks, *values))
+    for thread in map(int, m.lanes.of(0, place.mask)[1]):
+        there = mbarriers.block_of(m, instruction, array, int(ranks[thread]), thread, line)
+        if there is None:
+            continue
+        key = _byte(m, at_barrier, thread)
+        element = words.element(key // words.itemsize)
+        known = mbarriers.barrier_of(m, there, key, element, thread, line)
+        if known:
+            target, sums = _as_there(there, array), [v[thread] for v in values]
+            _put(m, there, target, known, int(firsts[thread]), sums, (thread, instruction), line)
+
+
+def _put(
+    m: BuiltinBatch, there: BuiltinBatch, array: Array, barrier: Barrier, first: int,
+    values: list, by: tuple[int, Instruction], line: int,
+) -> None:  # fmt: skip
+    """Store neighbouring elements in the shared memory of a block for a thread of this one."""
+    thread, instruction = by
+    elements = first + np.arange(len(values))
+    _arrive(m, there, array, barrier, elements, (thread, instruction.name, first), line)
+    array.buffer[0, elements] = values
+    size = elements.size * array.itemsize
+    m.tally.counters(line)["cluster_store_bytes"] += size
+    if there is not m:
+        barrier.hear(m.under_way.over(thread))
+    barrier.bytes -= size
+    barrier.look()
+
+
 def commit(m: BuiltinBatch, instruction: Instruction, bound: list, line: int) -> None:
     """`tma_commit`: the active threads' stores since the last one are a group."""
     m.tally.tick(line, f"inst_{instruction.kind}")
@@ -164,38 +206,50 @@ def _copy(
 ) -> None:  # fmt: skip
     """Copy a box to the shared memory of a block, `there`, for a thread of this one."""
     at, row, column = box
-    block = int(m.lanes.blocks[0, 0])
     elements = _box(m, array, found, at, thread, line, "write")
     if elements is not None:
-        units = np.unique(elements * array.itemsize // UNIT)
-        under_way = there.under_way
-        me = under_way.rows(m.under_way, thread)
-        firsts, who = units * UNIT // array.itemsize, np.full(len(units), me)
-        under_way.check(m, line, "copy", array, firsts, units, who)
-        there.copies.check_all(m, line, "copy", array, elements, thread)
-        if there is m:
-            tracking.look_shared(m, line, "write", array, elements, thread)
-        else:
-            _check_touches(m, there, array, elements, me, line)
+        _arrive(m, there, array, barrier, elements, (thread, "tma_load", at), line)
         inside, flat = _in_matrix(found, row, column)
         source = found.array
         if source.shadow is not None and inside.any():
             tracking.track_boxes(m, line, "read", source, flat[inside], thread)
         array.buffer[0, elements] = np.where(inside, source.buffer[flat], source.dtype.type(0))
-        what = "copy", line, thread, barrier.until, "tma_load"
-        operation = Operation(*what, array.element(at), m.calls.source, block)
-        touch = m.findings.touch("copy", line, (block, thread))
-        known = under_way.known[me]
-        under_way.loads.overwrite(there, memory_of(array), units, known, touch)
-        held = under_way.held(array)
-        held.copies[units] = under_way.begin(operation, barrier.source, barrier.phase + 1)
-        held.stores[parts_of(elements, array.itemsize)] = -1
         if there is m:  # what is sent to several blocks is read once
             m.tally.counters(line)["tensor_copy_bytes"] += found.rows * ROW
     if there is not m:
         barrier.hear(m.under_way.over(thread))
     barrier.bytes -= found.rows * ROW
     barrier.look()
+
+
+def _arrive(
+    m: BuiltinBatch, there: BuiltinBatch, array: Array, barrier: Barrier, elements: np.ndarray,
+    by: tuple[int, str, int], line: int,
+) -> None:  # fmt: skip
+    """Check and note that elements of a block's shared memory are overwritten, until an mbarrier
+    tells it.
+
+    by : the thread of this block, what it executes, and the first element
+    """
+    thread, name, first = by
+    block = int(m.lanes.blocks[0, 0])
+    units = np.unique(elements * array.itemsize // UNIT)
+    under_way = there.under_way
+    me = under_way.rows(m.under_way, thread)
+    firsts, who = units * UNIT // array.itemsize, np.full(len(units), me)
+    under_way.check(m, line, "copy", array, firsts, units, who)
+    there.copies.check_all(m, line, "copy", array, elements, thread)
+    if there is m:
+        tracking.look_shared(m, line, "write", array, elements, thread)
+    else:
+        _check_touches(m, there, array, elements, me, line)
+    what = "copy", line, thread, barrier.until, name
+    operation = Operation(*what, array.element(first), m.calls.source, block)
+    touch = m.findings.touch("copy", line, (block, thread))
+    under_way.loads.overwrite(there, memory_of(array), units, under_way.known[me], touch)
+    held = under_way.held(array)
+    held.copies[units] = under_way.begin(operation, barrier.source, barrier.phase + 1)
+    held.stores[parts_of(elements, array.itemsize)] = -1
 
 
 def _check_touches(
