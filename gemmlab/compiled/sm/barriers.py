@@ -88,7 +88,10 @@ def leave(blocks, warps, schedulers, account, flow, facts, warp, t):
 
 
 INIT, EXPECTS, WAIT = int(Unit.MBARRIER_INIT), int(Unit.MBARRIER_EXPECTS), int(Unit.MBARRIER_WAIT)
-BULK = int(Unit.BULK)
+BULK, REMOTE = int(Unit.BULK), int(Unit.REMOTE_STORE)
+# Cycles from an SM to another of its cluster. Source: W. Luo et al., "Benchmarking and Dissecting
+# the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv:2402.13499.
+AWAY = 180
 L2 = int(Level.L2)
 
 
@@ -150,6 +153,9 @@ def ask(mbarriers, lsu, schedulers, code, flow, facts, place, warp, i, position,
         if flow.levels[position] != L2:
             late = facts.dram_latency + crowded(lsu, facts)
         come(mbarriers, schedulers, at, i, int(sent) + late)
+    elif unit == REMOTE:
+        mbarriers.bytes[at] -= amount
+        come(mbarriers, schedulers, at, i, t + AWAY)
     elif unit == EXPECTS:
         mbarriers.pending[at] -= 1
         mbarriers.bytes[at] += amount

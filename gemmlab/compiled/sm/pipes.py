@@ -58,6 +58,7 @@ class Unit(IntEnum):
     BULK = 12  # the TMA, which copies
     BULK_STORE = 13  # and which stores
     BULK_STORES = 14  # UTMACMDFLUSH: a scoreboard until the stores so far have been read
+    REMOTE_STORE = 15  # to another SM of the cluster, where an mbarrier counts the bytes
 
 
 class Kind(IntEnum):
@@ -117,6 +118,7 @@ OPCODES = {
     "bulk": "UTMALDG UBLKCP",
     "bulk store": "UTMASTG",
     "bulk stores": "UTMACMDFLUSH",
+    "remote": "STAS",
     "barrier": "BAR",
     "branch": """
         BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NANOSLEEP BPT
@@ -127,6 +129,7 @@ WITHOUT_PIPE = {
     "bulk": Use(Kind.COPY, unit=Unit.BULK),
     "bulk store": Use(Kind.GLOBAL, unit=Unit.BULK_STORE),
     "bulk stores": Use(Kind.GLOBAL, unit=Unit.BULK_STORES),
+    "remote": Use(Kind.SHARED, unit=Unit.REMOTE_STORE),
     "shared": Use(Kind.SHARED, unit=Unit.SHARED),
     "global": Use(Kind.GLOBAL, unit=Unit.GLOBAL),
     "copy": Use(Kind.COPY, unit=Unit.COPY),

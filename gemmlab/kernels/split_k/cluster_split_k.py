@@ -270,6 +270,11 @@ def steps_of(problem: Gemm, tiling: Tiling) -> int:
     return -(-tiling.steps(problem) // CLUSTER)
 
 
+def period(tiling: Tiling) -> int:
+    """Steps along k, of both blocks, in which each uses all stages of its ring once."""
+    return CLUSTER * tiling.stages
+
+
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
     """Return (grid, block): a cluster for each tile; consumers, and who brings what they read."""
     across, down = tiling.grid(problem)
@@ -357,6 +362,7 @@ cluster_split_k = replace(
     shared_bytes=shared_bytes,
     compile=no_options,
     tilings=TILINGS,
+    period=period,
     suggest=suggest,
     cluster=CLUSTER,
 )

@@ -22,6 +22,7 @@ from gemmlab.tiling import WARP
 
 MAP = 128  # bytes of a tensor map
 OWN = (1 << 24) - 1  # of an address in shared memory: above is the rank of a block in its cluster
+STORED = 16  # bytes that a lane stores in another block
 MOST = 1 << 20  # arrivals: an mbarrier holds this less those that are expected, and twice that
 _PARTS = re.compile(r"(?P<before>\w*)(?P<address>\[[^\]]*\])(?P<map>\[[^\]]*\])?$")
 
@@ -142,6 +143,25 @@ def tensor_copy(o: Operands, memory: Memory, watch: Watch) -> Step:
             asked = noted("copy", warp, barrier, blocks * bytes_, bytes_ // SECTOR)
             watch(asked._replace(box=(of, *(int(row[lanes[0]]) for row in at))))
             memory.change(place, 0, -blocks * bytes_)
+
+    return run
+
+
+def remote_store(o: Operands, memory: Memory, watch: Watch) -> Step:
+    """STAS: each lane stores 16 bytes in another block, where an mbarrier counts them.
+
+    As many come from there.
+    """
+    register: Register = parse(_text(o)["address"]).registers[0]
+    rows = o.state.registers[register.file]
+
+    def run(mask: Mask) -> None:
+        for warp, lanes in _warps(o, mask):
+            at = np.broadcast_to(rows[register.index + 1], o.state.lanes)
+            place = int(memory.blocks[lanes[0]]), int(at[lanes[0]]) & OWN
+            bytes_ = STORED * len(lanes)
+            watch(noted("bytes", warp, memory.mbarriers[place], bytes_))
+            memory.change(place, 0, -bytes_)
 
     return run
 

@@ -107,6 +107,7 @@ ACCESSES = {
     "SYNCS": asynchronous.syncs,
     "UTMALDG": asynchronous.tensor_copy,
     "UTMASTG": asynchronous.tensor_store,
+    "STAS": asynchronous.remote_store,
 }
 # The same where nobody asks for values: what they cost. Of mbarriers all is asked for.
 ACCOUNTED = ACCESSES | {
@@ -355,6 +356,8 @@ def _counted(cost: Cost) -> dict[str, int]:
             return requests | {f"shared_{cost.op}_wavefronts": int(cost.cycles.sum())}
         case "mbarrier", "copy":
             return {"tensor_copy_bytes": cost.amount}
+        case "mbarrier", "bytes":
+            return {"cluster_store_bytes": cost.amount}
         case "tensor", "store":
             return {"tensor_store_bytes": int(cost.sectors.sum()) * SECTOR}
     return {}
