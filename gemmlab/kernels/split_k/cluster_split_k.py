@@ -40,7 +40,6 @@ from gemmlab.instructions import (
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
 from gemmlab.kernels.kernel import FLOAT, Dim, check_fit, no_options, on_device
-from gemmlab.kernels.split_k.shared import split_heuristics
 from gemmlab.kernels.tensor_core.shared import tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
@@ -127,9 +126,7 @@ def build(
         empty = shared_view((STAGES,), uint64, BARRIERS + STAGES * WORD)
         come = shared_view((1,), uint64, BARRIERS + 2 * STAGES * WORD)
         thread = cuda.threadIdx.x
-        rank, row, col, begin, end = share(
-            uint32(cuda.blockIdx.x), uint32(C.shape[1]), uint32(k)
-        )
+        rank, row, col, begin, end = share(uint32(cuda.blockIdx.x), uint32(C.shape[1]), uint32(k))
         step = uint32(0)  # along k, in this block's part
 
         if thread == 0:
@@ -308,9 +305,7 @@ def work(problem: Gemm, tiling: Tiling) -> traffic.Work:
     return replace(
         found,
         counters=found.counters + brought + Counter(cluster_store_bytes=sent),
-        l1_wavefronts=found.l1_wavefronts
-        + read
-        + (brought["tensor_copy_bytes"] + sent) // ROW,
+        l1_wavefronts=found.l1_wavefronts + read + (brought["tensor_copy_bytes"] + sent) // ROW,
         chain=(1, 0),
     )
 
@@ -331,15 +326,17 @@ def check(tiling: Tiling) -> None:
 
 
 def suggest(problem: Gemm, device: Device) -> Tiling:
-    """Suggest the widest tile that no other outdoes, as `predict` has it."""
-    return split_heuristics.fastest(problem, device, cluster_split_k, predicted)
+    """Suggest the tiling that takes least time, as `predict` has it; of several the smallest tile.
 
+    It is the kernel's own where no rate is known.
+    """
+    if problem.accumulate not in device.peak:
+        return DEFAULT
 
-def predicted(
-    problem: Gemm, device: Device, kernel: object, tiling: Tiling
-) -> tuple[float, Tiling]:
-    """Give (seconds, the tiling)."""
-    return predict(problem, device, kernel, tiling).seconds, tiling
+    def seconds(tiling: Tiling) -> float:
+        return predict(problem, device, cluster_split_k, tiling).seconds
+
+    return min(reversed(TILINGS), key=seconds)
 
 
 DEFAULT = Tiling(block=(64, 64, DEPTH), stages=6)
