@@ -5,7 +5,8 @@
 
 Sizes, formats and layouts are drawn by a seed. In the first set rows begin at multiples of 16
 bytes, as *tma_multicast* asks for; four squares are known from writing it, and are not blind. In
-the second, of *tma_padded*, some do not. Those of *cluster_split_k* are small. `rows` has a set for book/predictions.md.
+the second, of *tma_padded*, some do not; those of *cluster_split_k* are small. `rows` has a set for
+book/predictions.md.
 """
 
 from __future__ import annotations

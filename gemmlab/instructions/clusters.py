@@ -25,7 +25,8 @@ store_async_v4 = Instruction(
     "store_async_v4",
     "{{ .reg .b32 there, told; mapa.shared::cluster.u32 there, {to}, {rank}; "
     "mapa.shared::cluster.u32 told, {barrier}, {rank}; "
-    "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], {{{values}}}, [told]; }}",
+    "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+    "[there], {{{values}}}, [told]; }}",
     (
         Memory("to", "shared", "write", bytes=16), BARRIER, Registers("values", "float32", 4),
         Registers("rank", "uint32"),

@@ -297,6 +297,90 @@ def kernel(x):
         assert {h.kind for h in report.hazards} == kinds
 
 
+EXCHANGE = """
+def kernel(x):
+    sums = shared_view((128, 4), float32, 0)
+    come = shared_view((1,), uint64, 2048)
+    thread, rank = cuda.threadIdx.x, cuda.blockIdx.x % 2
+    if thread == 0:
+        mbarrier_init(come, 0, 1)
+        fence_mbarrier_init()
+        mbarrier_arrive_expect(come, 0, 2048)
+    cluster_sync_relaxed()
+    v = float32(thread)
+    four = v, v + rank, float32(2), float32(3)
+    store_async_v4(sums, thread, 0, come, 0, four, uint32(1 - rank))
+    mbarrier_wait(come, 0, uint32(0))
+    for j in range(4):
+        x[cuda.blockIdx.x, thread, j] = sums[127 - thread, j]
+"""
+
+
+def exchanged(source, name="exchange"):
+    x = np.zeros((2, 128, 4), np.float32)
+    how = {"shared_bytes": 2056, "on_hazard": "collect", "cluster": 2}
+    return simulate(made(source, name), 2, 128, x, **how), x
+
+
+def test_what_a_block_of_the_cluster_stores_is_there_once_its_bytes_are():
+    report, x = exchanged(EXCHANGE)
+    assert report.hazards == []
+    v = np.arange(127.0, -1, -1)
+    for block in range(2):
+        assert np.array_equal(x[block].T, [v, v + 1 - block, np.full(128, 2), np.full(128, 3)])
+    assert report.counters["cluster_store_bytes"] == 2 * 2048
+    assert report.instructions["inst_async_store"] == 2 * 4
+
+
+# What changes, the hazard, the line, and what it says.
+ASTRAY = {
+    "nobody waits for it": (
+        "    mbarrier_wait(come, 0, uint32(0))\n", "",
+        "async-not-waited", "sums[127 - thread, j]", "which the copy of line 13 may not have",
+    ),
+    "nobody waits, and the block ends": (
+        "    mbarrier_wait(come, 0, uint32(0))\n    for j in range(4):\n"
+        "        x[cuda.blockIdx.x, thread, j] = sums[127 - thread, j]\n", "",
+        "async-not-waited", "store_async_v4", "the block ends while the copy of thread",
+    ),
+    "the other's mbarrier may not be made": (
+        "cluster_sync_relaxed()", "cuda.syncthreads()",
+        "uninitialised-read", "store_async_v4", "cluster_sync() has to come between",
+    ),
+    "more bytes are expected than come": (
+        "expect(come, 0, 2048)", "expect(come, 0, 2064)",
+        "deadlock", "mbarrier_wait", "which lacks 16 bytes",
+    ),
+    "it goes to another block than waits": (
+        "uint32(1 - rank)", "uint32(0)",
+        "deadlock", "mbarrier_wait", "which lacks 2048 bytes",
+    ),
+    "a block that the cluster has not": (
+        "uint32(1 - rank)", "uint32(2)",
+        "out-of-bounds", "store_async_v4", "block 2 of its cluster, which has 2",
+    ),
+    "the other block may still use what is overwritten": (
+        "    v = float32(thread)", "    sums[thread, 0] = 1\n    v = float32(thread)",
+        "shared-race", "store_async_v4", "it does not know that this is over",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASTRAY)
+def test_a_store_that_goes_astray_is_found(name):
+    text, instead, kind, place, words = ASTRAY[name]
+    assert text in EXCHANGE
+    report, _ = exchanged(EXCHANGE.replace(text, instead, 1), name)
+    found = [h for h in report.hazards if (h.kind, place in h.code) == (kind, True)]
+    assert any(words in h.message for h in found), report.hazards
+
+
+def test_stores_to_a_block_are_of_float32():
+    wrong = EXCHANGE.replace("(128, 4), float32", "(256, 4), float16")
+    with pytest.raises(TypeError, match="stores float32, not to an array of float16"):
+        exchanged(wrong, "float16")
+
+
 def test_arrays_that_other_blocks_need_not_have_are_refused():
     source = """
 def kernel(x):

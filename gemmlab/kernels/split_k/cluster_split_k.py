@@ -328,15 +328,17 @@ def check(tiling: Tiling) -> None:
 def suggest(problem: Gemm, device: Device) -> Tiling:
     """Suggest the tiling that takes least time, as `predict` has it; of several the smallest tile.
 
-    It is the kernel's own where no rate is known.
+    It is the kernel's own where no rate is known, or none fits.
     """
-    if problem.accumulate not in device.peak:
+    most = device.shared_bytes_per_block
+    fit = [t for t in reversed(TILINGS) if most is None or shared_bytes(problem, t) <= most]
+    if problem.accumulate not in device.peak or not fit:
         return DEFAULT
 
     def seconds(tiling: Tiling) -> float:
         return predict(problem, device, cluster_split_k, tiling).seconds
 
-    return min(reversed(TILINGS), key=seconds)
+    return min(fit, key=seconds)
 
 
 DEFAULT = Tiling(block=(64, 64, DEPTH), stages=6)

@@ -1,0 +1,92 @@
+"""Two blocks of a cluster divide k: to the bit, counted as predicted, as compiled and forecast."""
+
+import numpy as np
+import pytest
+
+from gemmlab import Tiling, device, kernels, run, simulate
+from gemmlab.compiled.forecast.rung_listings import compiled_rung
+from gemmlab.compiled.forecast.rungs import execute_rung
+from gemmlab.compiled.sass.execution.machine import counters
+from gemmlab.kernels import cluster_split_k, wgmma_split_k
+from gemmlab.numerics import fused_dot_add
+from tests.kernels.test_hopper import product
+from tests.support.rungs import predicted
+
+SMALL = Tiling(block=(64, 64, 64), stages=2)
+MEASURING = pytest.mark.measuring  # what takes long beside another that shows the same
+PRODUCTS = [
+    product(72, 56, 72, "tn", out_dtype="float16", beta=1),
+    product(64, 63, 70, beta=0.5),  # rows that neither cp.async nor the TMA can copy
+    pytest.param(product(100, 130, 330, "nn", out_dtype="float16"), marks=MEASURING),
+    pytest.param(product(72, 136, 200, "tt", "bfloat16", "bfloat16", alpha=3), marks=MEASURING),
+    pytest.param(product(72, 63, 72, "nt", "bfloat16"), marks=MEASURING),
+]
+
+
+@pytest.mark.parametrize("problem", PRODUCTS, ids=str)
+def test_it_computes_any_product_and_counts_as_predicted(problem):
+    found = run(cluster_split_k, problem, backend="simulator", tiling=SMALL)
+    assert found.passed
+    assert {name: n for name, n in predicted(cluster_split_k, problem, SMALL).items() if n} == {
+        name: n for name, n in found.counters.items() if n
+    }
+
+
+def test_a_sum_has_two_parts_of_whole_steps():
+    """Five steps: three in the first block, two in the other, whose third lies beyond k."""
+    problem = product(64, 64, 5 * 64)
+    a, b, _ = problem.operands(3)
+    c = np.full((64, 64), np.nan, np.float32)
+    report = simulate(
+        cluster_split_k.function(problem, SMALL), *cluster_split_k.configure(problem, SMALL),
+        np.float32(1), *cluster_split_k.operands(problem, SMALL, a, b), np.float32(0), c,
+        cluster=2, shared_bytes=cluster_split_k.shared_bytes(problem, SMALL),
+    )  # fmt: skip
+    zero, half = np.zeros((64, 64), np.float32), 3 * 64
+    first, second = (
+        fused_dot_add(a[:, None, part], b[None, :, part], zero)
+        for part in (slice(0, half), slice(half, None))
+    )
+    assert np.array_equal(c, first + second)
+    assert report.counters["cluster_store_bytes"] == c.nbytes
+    assert report.instructions["inst_tensor_copy"] == 2 * 3 * 2
+
+
+def test_it_needs_no_workspace_and_one_launch():
+    assert (len(cluster_split_k.launches), len(wgmma_split_k.launches)) == (1, 2)
+    assert cluster_split_k.workspace(product(64, 64, 64), SMALL) == ()
+    assert cluster_split_k in kernels.HOPPER_CLUSTER_SPLIT_K
+    assert kernels.get("cluster_split_k") is cluster_split_k
+
+
+@pytest.mark.parametrize(
+    ("sizes", "block"),
+    [((1024, 1024, 1024), (128, 128, 64)), ((4096, 64, 1024), (64, 64, 64))],
+)
+def test_small_tiles_are_for_a_small_c(sizes, block):
+    problem = product(*sizes, out_dtype="float16")
+    assert cluster_split_k.choose(None, problem, "h100_sxm").block == block
+    assert cluster_split_k.choose(None, problem) == cluster_split_k.default
+    assert cluster_split_k.choose(None, problem, "rtx3060") in cluster_split_k.tilings
+
+
+@pytest.mark.parametrize(
+    ("block", "stages"),
+    [((32, 64, 64), 4), ((64, 64, 32), 4), ((64, 64, 64), 1), ((128, 256, 64), 4)],
+)
+def test_what_it_refuses(block, stages):
+    with pytest.raises(ValueError, match="needs blocks of m×n×64 with m 64 or 128"):
+        cluster_split_k.choose(Tiling(block=block, stages=stages))
+
+
+@pytest.mark.ptxas
+def test_compiled_code_sends_as_many_bytes_and_waits_for_no_memory():
+    """A forecast executes one block of two, to which as much comes as it sends."""
+    problem, h100 = product(64, 64, 256, "nn"), device("h100_sxm")
+    code = compiled_rung(cluster_split_k, problem, SMALL, (9, 0))
+    opcodes = {i.opcode for i in code.instructions}
+    assert {"STAS.128", "UCGABAR_ARV", "UCGABAR_WAIT"} <= opcodes
+    assert not any(opcode.startswith("MEMBAR") for opcode in opcodes)
+    assert code.local_bytes == 0
+    (done,) = execute_rung(problem, h100, cluster_split_k, SMALL).values()
+    assert counters(done.visits)["cluster_store_bytes"] == 64 * 64 // 2 * 4
