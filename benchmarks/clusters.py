@@ -1,12 +1,11 @@
-"""Products by blocks of a cluster, and by cuBLAS: predicted first, then timed.
+"""Products by blocks that share what they copy, and by cuBLAS: predicted first, then timed.
 
     python -m benchmarks.clusters --predict FILE [--set padded] [--device h100_sxm]
     python -m benchmarks.clusters --time FILE [--set padded]
 
 Sizes, formats and layouts are drawn by a seed. In the first set rows begin at multiples of 16
 bytes, as *tma_multicast* asks for; four squares are known from writing it, and are not blind. In
-the second, of *tma_padded*, some do not; those of *cluster_split_k* are small. `rows` has a set for
-book/predictions.md.
+the second, of *tma_padded*, some do not. `rows` has a set for book/predictions.md.
 """
 
 from __future__ import annotations
@@ -25,27 +24,12 @@ from gemmlab import Gemm, kernels
 from gemmlab.formats import number_format
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
 
-DEVICE = "h100_sxm"
-# By what the files of a set are called.
-SEEDS = {"clusters": 20261129, "padded": 20261130, "cluster_split_k": 20261201}
-KERNELS = {
-    "clusters": "tma_multicast", "padded": "tma_padded", "cluster_split_k": "cluster_split_k",
-}  # fmt: skip
+DEVICE, DRAWN = "h100_sxm", 16
+SEEDS = {"clusters": 20261129, "padded": 20261130}  # by what the files of a set are called
+KERNELS = {"clusters": "tma_multicast", "padded": "tma_padded"}
 FORMATS = ("float16", "float32"), ("float16", "float16"), ("bfloat16", "bfloat16")
-
-
-class Range(NamedTuple):
-    """How many products are drawn, from which sizes, and with how many multiplications."""
-
-    drawn: int
-    smallest: int
-    largest: int
-    least: float
-    most: float
-
-
-LARGE = Range(16, 256, 8192, 2e9, 1.2e12)  # less is a launch, more a second
-RANGES = {"clusters": LARGE, "padded": LARGE, "cluster_split_k": Range(8, 64, 4096, 2e8, 2e9)}
+SMALLEST, LARGEST = 256, 8192
+LEAST, MOST = 2e9, 1.2e12  # multiplications: less is a launch, more a second
 
 
 class Case(NamedTuple):
@@ -59,14 +43,14 @@ def drawn(which: str) -> Iterator[Gemm]:
     """Draw products; sizes are even on a logarithmic scale, and multiples of 8 but for *padded*."""
     rng, aligned = random.Random(SEEDS[which]), which != "padded"
     step = 8 if aligned else 1
-    count, (many, smallest, largest, least, most) = 0, RANGES[which]
-    while count < many:
+    count = 0
+    while count < DRAWN:
         m, n, k = (
-            step * round(smallest * (largest / smallest) ** rng.random() / step) for _ in range(3)
+            step * round(SMALLEST * (LARGEST / SMALLEST) ** rng.random() / step) for _ in range(3)
         )
         (dtype, out), layout = rng.choice(FORMATS), rng.choice(("nn", "nt", "tn", "tt"))
         problem = Gemm(m, n, k, dtype=dtype, out_dtype=out, layout=layout)
-        if least <= m * n * k <= most and are_aligned(problem) == aligned:
+        if LEAST <= m * n * k <= MOST and are_aligned(problem) == aligned:
             count += 1
             yield problem
 
@@ -75,16 +59,10 @@ def square(size: int, out: str) -> Gemm:
     return Gemm(size, size, size, dtype="float16", out_dtype=out)
 
 
-def halves(m: int, n: int, k: int) -> Gemm:
-    return Gemm(m, n, k, dtype="float16", out_dtype="float16")
-
-
 CHOSEN = {
     "clusters": [square(size, out) for size in (4096, 8192) for out in ("float32", "float16")],
     "padded": [square(4100, "float32"), square(4100, "float16"),
                Gemm(4096, 4096, 4100, dtype="float16"), Gemm(256, 4096, 479, dtype="float16")],
-    "cluster_split_k": [halves(1000, 256, 2048), halves(4096, 64, 1024), halves(1024, 1024, 1024),
-                        halves(512, 512, 4096)],
 }  # fmt: skip
 SETS = {
     which: [
@@ -95,7 +73,7 @@ SETS = {
 }  # fmt: skip
 # In a row, a shorter launch waits for the next one: Python needs 44 to 53 µs for one launch here,
 # and up to 240 for two with a dozen arguments.
-IN_TURN = {"clusters": 60e-6, "padded": 250e-6, "cluster_split_k": 60e-6}
+IN_TURN = {"clusters": 60e-6, "padded": 250e-6}
 
 
 def written(which: str = "clusters") -> tuple[Written, Written]:

@@ -48,7 +48,6 @@ OF = {
     "power_2": "the same, other sizes",
     "clusters": "*tma_multicast*",
     "padded": "*tma_padded*",
-    "cluster_split_k": "*cluster_split_k*",
     "epilogues": "layers with an epilogue",
     "fp8": "products of FP8",
     "rows_anywhere": "cuBLAS, FP16, rows anywhere",

@@ -79,6 +79,7 @@ def _half(m: int, n: int, k: int, layout: str = "nt", **more: Any) -> Gemm:
 
 
 HOPPER = Tiling((128, 64, 64), stages=2)
+ONE = Tiling((64, 64, 64), stages=2)
 PAIRS = Tiling((128, 128, 64), stages=2)
 SIMT = Tiling((64, 64, 8), (8, 8), 3, (64, 32))
 WIDE = Tiling((128, 128, 64), (8, 8), 2, (64, 32))
@@ -107,6 +108,8 @@ PIPELINES = (
     Pipeline("wgmma_split_k", ("split_k.wgmma_split_k", "split_k.shared.workspace_matrices"),
              (Case(_half(128, 128, 640), replace(HOPPER, split=2)),
               Case(_half(128, 64, 321), replace(HOPPER, split=2)))),
+    Pipeline("cluster_split_k", ("split_k.cluster_split_k",),
+             (Case(_half(64, 64, 640), ONE), Case(_half(64, 64, 321), ONE))),
     Pipeline("split_k", ("split_k.split_k", "split_k.shared.mainloop"),
              (Case(Gemm(64, 64, 96), replace(SIMT, split=4)),)),
     Pipeline("stream_k", ("split_k.stream_k", "split_k.shared.workspace_tiles:adding"),
@@ -159,7 +162,11 @@ EQUAL = (
     (r"setmaxnreg_", r"", "`ptxas` deals out the registers that there are: slower, not wrong"),
     (r"mbarrier_arrive_expect", r"(behind|before) (copy|tma_load)",
      "bytes that come before they are expected are counted, and the arrival is still missing"),
-    (r"mbarrier_init", r"(behind|before) mbarrier_init", "two mbarriers, made in another order"),
+    (r"mbarrier_init", r"(behind|before) (mbarrier_init|for stage)",
+     "mbarriers, made in another order"),
+    (r"mbarrier_\w+\(come", r"the next stage", "there is one of them: the next is the same"),
+    (r"fence_mbarrier_init", r"behind mbarrier_arrive_expect",
+     "nobody else asks for the mbarrier before the cluster has met"),
     (r"fence_tensor_map", r"(behind|before) fence_tensor_map", "two fences, in another order"),
     (r"mbarrier_arrive|if (leads|s > 0|peer)", r"behind ",
      "the stage is given back later than needed"),

@@ -8,6 +8,9 @@ the thread that has the same place in the tile has sent them; and it updates its
 one launch and no workspace, and a sum has two parts, whose order does not matter. A block has one
 tile, down to 64×64 for a small C. Counter to watch: bytes stored in the cluster.
 
+Registers are dealt out anew even where there are enough: behind `setmaxnreg` the compiler knows
+that all threads of a warp go one way, and the loop is half as long again without it.
+
 Where the TMA cannot copy rows, which have to begin at multiples of 16 bytes, a warpgroup carries
 the tiles, as in *warp_specialised*.
 """
@@ -32,6 +35,8 @@ from gemmlab.instructions import (
     mbarrier_arrive_expect,
     mbarrier_init,
     mbarrier_wait,
+    setmaxnreg_dec,
+    setmaxnreg_inc,
     shared_view,
     store_async_v4,
     wgmma_commit,
@@ -39,18 +44,25 @@ from gemmlab.instructions import (
 )
 from gemmlab.instructions.tensor_copies import ROW
 from gemmlab.instructions.warpgroup import ROWS, WARPGROUP
-from gemmlab.kernels.kernel import FLOAT, Dim, check_fit, no_options, on_device
+from gemmlab.kernels.kernel import FLOAT, Dim, check_fit, on_device
+from gemmlab.kernels.split_k.wgmma_split_k import CARRYING
 from gemmlab.kernels.tensor_core.shared import tma_tiles
 from gemmlab.kernels.tensor_core.shared.accumulators import update_c, updating
 from gemmlab.kernels.tensor_core.shared.shared_layouts import are_aligned
 from gemmlab.kernels.tensor_core.shared.tma_tiles import DEPTH, WORD, carried, shape
-from gemmlab.kernels.tensor_core.warp_specialised import warp_specialised
+from gemmlab.kernels.tensor_core.warp_specialised import (
+    FEW,
+    MANY,
+    threads,
+    warp_specialised,
+)
 from gemmlab.model import predict, traffic
 from gemmlab.problem import Gemm
 from gemmlab.simt import cuda
 from gemmlab.tiling import WARP, Tiling
 
 CLUSTER = 2  # blocks that divide k
+ALONE = 248  # registers of a thread of 256, with which one of a single consumer stays
 QUAD = 4  # sums of eight columns that a thread has, and sends at once
 
 
@@ -83,6 +95,8 @@ def build(
     carry_a = tma_tiles.carrying(BM, A_ALONG, WARPGROUP, PRODUCER, False, dtype)
     carry_b = tma_tiles.carrying(BN, B_ALONG, WARPGROUP, PRODUCER, False, dtype)
     BRINGERS = 1 if aligned else WARPGROUP
+    OF_PRODUCER, OF_TWO = (FEW, MANY) if aligned else CARRYING
+    OF_CONSUMERS = OF_TWO if CONSUMERS == 2 else ALONE
     keep_left, send_right = keeping(0, MINE), sending(MINE, MINE)
     keep_right, send_left = keeping(MINE, MINE), sending(0, MINE)
     add, update = adding(MINE), updating(MINE, out_dtype, paired)
@@ -142,6 +156,7 @@ def build(
         cluster_sync_relaxed()  # each block knows that the other one's mbarriers are made
 
         if thread >= PRODUCER:
+            setmaxnreg_dec(OF_PRODUCER)
             if thread < PRODUCER + BRINGERS:
                 for p in range(begin, end, BK):
                     stage = stage_of(step)
@@ -150,6 +165,7 @@ def build(
                     bring(As, Bs, stage, A, B, row, col, p, full)
                     step += uint32(1)
         else:
+            setmaxnreg_inc(OF_CONSUMERS)
             acc = cuda.local.array(HELD, float32)
             own = cuda.local.array(KEPT, float32)
             group = thread // WARPGROUP  # of 64 rows of the tile
@@ -273,10 +289,9 @@ def period(tiling: Tiling) -> int:
 
 
 def configure(problem: Gemm, tiling: Tiling) -> tuple[Dim, Dim]:
-    """Return (grid, block): a cluster for each tile; consumers, and who brings what they read."""
+    """Return (grid, block): a cluster for each tile."""
     across, down = tiling.grid(problem)
-    bringers = WARP if are_aligned(problem) else WARPGROUP
-    return (CLUSTER * across * down, 1), (tiling.block[0] // ROWS * WARPGROUP + bringers, 1)
+    return (CLUSTER * across * down, 1), (threads(tiling), 1)
 
 
 def shared_bytes(problem: Gemm, tiling: Tiling) -> int:
@@ -359,7 +374,6 @@ cluster_split_k = replace(
     work=work,
     check=check,
     shared_bytes=shared_bytes,
-    compile=no_options,
     tilings=TILINGS,
     period=period,
     suggest=suggest,
