@@ -48,6 +48,7 @@ FILLS = 1, 2, 3  # blocks for each SM, by which k is split
 KERNELS = (
     kernels.mma_pipelined, kernels.mma_tma, kernels.mma_split_k, kernels.tma_stored,
     kernels.tma_multicast, kernels.tma_padded, kernels.wgmma_split_k,
+    kernels.cluster_split_k,
 )  # fmt: skip
 # Their tiles come in rows of 128 bytes.
 IN_BOXES = (

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from gemmlab import simulate
+from gemmlab.compiled.sass.compiling import listing
+from gemmlab.compiled.sass.execution.machine import counters, launch
 from gemmlab.here.compilers import assemble
 from gemmlab.instructions import tensor_map
 from gemmlab.numerics import fused_dot_add
@@ -373,6 +375,19 @@ def test_a_store_that_goes_astray_is_found(name):
     report, _ = exchanged(EXCHANGE.replace(text, instead, 1), name)
     found = [h for h in report.hazards if (h.kind, place in h.code) == (kind, True)]
     assert any(words in h.message for h in found), report.hazards
+
+
+@pytest.mark.ptxas
+@pytest.mark.measuring
+def test_compiled_stores_are_counted_by_the_block_they_go_to_and_wait_for_no_memory():
+    """One block is executed, to which as much comes as it sends: else it would not end."""
+    x = np.zeros((2, 128, 4), np.float32)
+    code = listing(made(EXCHANGE, "stores"), (x,))
+    opcodes = {i.opcode for i in code.instructions}
+    assert {"STAS.128", "UCGABAR_ARV", "UCGABAR_WAIT"} <= opcodes
+    assert not any(opcode.startswith("MEMBAR") for opcode in opcodes)
+    visits = launch(code, 1, 128, x, shared_bytes=2056).run()
+    assert counters(visits)["cluster_store_bytes"] == 2048
 
 
 def test_stores_to_a_block_are_of_float32():

@@ -1,12 +1,9 @@
-"""Two blocks of a cluster divide k: to the bit, counted as predicted, as compiled and forecast."""
+"""Two blocks of a cluster divide k: to the bit, counted as predicted."""
 
 import numpy as np
 import pytest
 
-from gemmlab import Tiling, device, kernels, run, simulate
-from gemmlab.compiled.forecast.rung_listings import rung_listing
-from gemmlab.compiled.forecast.rungs import execute_rung
-from gemmlab.compiled.sass.execution.machine import counters
+from gemmlab import Tiling, kernels, run, simulate
 from gemmlab.kernels import cluster_split_k, wgmma_split_k
 from gemmlab.numerics import fused_dot_add
 from tests.kernels.test_hopper import product
@@ -53,6 +50,7 @@ def test_a_sum_has_two_parts_of_whole_steps():
 def test_it_needs_no_workspace_and_one_launch():
     assert (len(cluster_split_k.launches), len(wgmma_split_k.launches)) == (1, 2)
     assert cluster_split_k.workspace(product(64, 64, 64), SMALL) == ()
+    assert cluster_split_k.period(SMALL) == 2 * SMALL.stages  # each block has half of the steps
     assert cluster_split_k in kernels.HOPPER_CLUSTER_SPLIT_K
     assert kernels.get("cluster_split_k") is cluster_split_k
 
@@ -75,17 +73,3 @@ def test_small_tiles_are_for_a_small_c(sizes, block):
 def test_what_it_refuses(block, stages):
     with pytest.raises(ValueError, match="needs blocks of m×n×64 with m 64 or 128"):
         cluster_split_k.choose(Tiling(block=block, stages=stages))
-
-
-@pytest.mark.ptxas
-@MEASURING
-def test_compiled_code_sends_as_many_bytes_and_waits_for_no_memory():
-    """A forecast executes one block of two, to which as much comes as it sends."""
-    problem, h100 = product(64, 64, 256, "nn"), device("h100_sxm")
-    code = rung_listing(cluster_split_k, problem, SMALL, h100)
-    opcodes = {i.opcode for i in code.instructions}
-    assert {"STAS.128", "UCGABAR_ARV", "UCGABAR_WAIT"} <= opcodes
-    assert not any(opcode.startswith("MEMBAR") for opcode in opcodes)
-    assert code.local_bytes == 0
-    (done,) = execute_rung(problem, h100, cluster_split_k, SMALL).values()
-    assert counters(done.visits)["cluster_store_bytes"] == 64 * 64 // 2 * 4
