@@ -53,6 +53,7 @@ KERNELS = (
 # Their tiles come in rows of 128 bytes.
 IN_BOXES = (
     kernels.mma_tma, *kernels.HOPPER, *kernels.HOPPER_CLUSTERS, *kernels.HOPPER_SPLIT_K,
+    *kernels.HOPPER_CLUSTER_SPLIT_K,
 )  # fmt: skip
 FIRST_LAYER = Convolution(32, 3, 224, 224, 64, (7, 7), stride=2, padding=3)
 WIDE_LAYER = Convolution(32, 64, 56, 56, 64, (3, 3), padding=1)
