@@ -17,11 +17,14 @@ from gemmlab.measure.backends import gpu
 SAMPLES, SECONDS = 60, 0.5  # of launches alone; of launches in a row
 
 
-def runner(kernel: Kernel, problem: Gemm, tensors: Iterable[Any], tiling: Any = None) -> gpu.Runner:
-    """Return a kernel on matrices of PyTorch: A, B and C."""
+def launching(
+    kernel: Kernel, problem: Gemm, tensors: Iterable[Any], tiling: Any = None
+) -> Callable[[], Any]:
+    """Return a function that launches a kernel on matrices of PyTorch: A, B and C."""
     matrices = gpu.Matrices.__new__(gpu.Matrices)
     matrices.a, matrices.b, matrices.c = map(array, tensors)
-    return gpu.Runner(kernel, problem, kernel.choose(tiling, problem), matrices)
+    runner = gpu.Runner(kernel, problem, kernel.choose(tiling, problem), matrices)
+    return lambda: runner.call(*runner._arguments(problem))
 
 
 def array(tensor: Any) -> Any:

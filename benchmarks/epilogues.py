@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.beside_torch import array, foretold, of_this_code, runner, timed_ways, write_file
+from benchmarks.beside_torch import array, foretold, launching, of_this_code, timed_ways, write_file
 from benchmarks.forecast.written import Written, stored
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm, kernels
@@ -105,9 +105,9 @@ def prepared(case: Case) -> tuple[dict[str, Callable], dict[str, float]]:
     w = b.T if p.layout[1] == "t" else b
     added = bias.expand(p.m, p.n) if case.bias else None
     kernel = rung(case, None if added is None else array(added))
-    ours = runner(kernel, p, (a, b, c))
+    ours = launching(kernel, p, (a, b, c))
     right = _right(case, a, w, c, bias)
-    calls = {"ours": lambda: ours.call(*ours._arguments(p))} | _by_torch(case, a, w, c, bias)
+    calls = {"ours": ours} | _by_torch(case, a, w, c, bias)
     errors = {}
     for way, call in calls.items():
         result = call()

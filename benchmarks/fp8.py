@@ -18,7 +18,7 @@ from functools import cache, partial
 from statistics import median
 from typing import Any, NamedTuple
 
-from benchmarks.beside_torch import array, foretold, of_this_code, runner, timed_ways, write_file
+from benchmarks.beside_torch import array, foretold, launching, of_this_code, timed_ways, write_file
 from benchmarks.forecast.written import Written, stored
 from benchmarks.page_tables import mean, ms, percent, table
 from gemmlab import Gemm, kernels
@@ -127,12 +127,12 @@ def prepared(case: Case, tiling: Any = None) -> tuple[dict[str, Callable], dict[
     (x, r), (y, s) = (_scaled(v, case.lines) for v in (a, b))
     c = torch.zeros(p.m, p.n, device="cuda", dtype=getattr(torch, p.out_dtype))
     kernel = rung(case, array(r[:, 0]), array(s[:, 0]))
-    ours = runner(kernel, p, (x, y, c), tiling)
+    ours = launching(kernel, p, (x, y, c), tiling)
     by_torch = partial(
         torch._scaled_mm, x, y.T, r if case.lines else r[0, 0], s.T if case.lines else s[0, 0],
         out_dtype=c.dtype, use_fast_accum=case.fast,
     )  # fmt: skip
-    calls = {"ours": lambda: ours.call(*ours._arguments(p)), "torch": by_torch}
+    calls = {"ours": ours, "torch": by_torch}
     sums, whole = (x.float() * r) @ (y.float() * s).T, a @ b.T
     errors = {}
     for way, call in calls.items():
